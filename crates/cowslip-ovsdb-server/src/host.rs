@@ -1,0 +1,220 @@
+//! What a database's committer does with a transaction: executes it on the working root, commits what it changes, and
+//! parks it if a `wait` does not hold yet.
+//!
+//! Parked transactions are tried again inside the batch, in the order of their arrival, after each applied transaction
+//! that touched the table that their `wait` looks at; one may wake the next. Their time running out, a `cancel` and the
+//! end of their session remove them.
+//!
+//! Invariant: a submitted transaction is answered exactly once, unless its session has ended.
+
+use crate::locks::Locks;
+use crate::session::{Event, EventSender, SessionId};
+use cowslip_engine::{Batch, ChangeSet, Host, Outcome, TableIx};
+use cowslip_ovsdb::error::{Error, ErrorKind};
+use cowslip_ovsdb::executor::{self, Circumstances, Everything, Execution};
+use cowslip_ovsdb::operation::Transaction;
+use cowslip_ovsdb::row::{Note, Ovsdb};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// The most transactions of one database that may wait at once.
+pub const PARKED_MAX: usize = 10_000;
+
+/// Work for the committer.
+pub(crate) enum Job {
+    /// Executes a transaction.
+    Transact(Box<Submitted>),
+    /// Drops a parked transaction of a session.
+    Cancel {
+        /// The session.
+        session: SessionId,
+        /// The session's number of the request.
+        request: u64,
+    },
+    /// A session has ended: drops what it has parked.
+    End(SessionId),
+}
+
+/// A transaction on its way.
+pub(crate) struct Submitted {
+    /// Whose it is.
+    pub(crate) session: SessionId,
+    /// The session's number of the request.
+    pub(crate) request: u64,
+    /// What to do.
+    pub(crate) transaction: Transaction,
+    /// Where the answer goes.
+    pub(crate) events: EventSender,
+    /// Set when the session ends: what is not started then is dropped.
+    pub(crate) ended: Arc<AtomicBool>,
+    /// When it came.
+    pub(crate) arrived: Instant,
+    /// Whether it may not write.
+    pub(crate) read_only: bool,
+}
+
+/// What a session is told of its transaction.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// It ran; its results as of this generation.
+    Executed { outcome: executor::Outcome, generation: u64 },
+    /// It ran, and its changes could not be stored.
+    NotStored(Error),
+    /// It was canceled while it waited.
+    Canceled,
+}
+
+struct Parked {
+    submitted: Box<Submitted>,
+    deadline: Option<Instant>,
+    table: TableIx,
+}
+
+/// The committer's part that knows OVSDB.
+pub(crate) struct CommitHost {
+    locks: Arc<Locks>,
+    /// In order of arrival.
+    parked: Vec<Parked>,
+}
+
+impl CommitHost {
+    pub(crate) fn new(locks: Arc<Locks>) -> Self {
+        CommitHost { locks, parked: Vec::new() }
+    }
+
+    /// Executes a transaction; gives back what it changed, or the transaction if it has to wait.
+    fn attempt(&self, submitted: Box<Submitted>, batch: &mut Batch<'_, Ovsdb>) -> Attempt {
+        if submitted.ended.load(Ordering::Acquire) {
+            return Attempt::Over;
+        }
+        let session = submitted.session;
+        let owns_lock = |name: &str| self.locks.owns(name, session);
+        let circumstances = Circumstances {
+            owns_lock: &owns_lock,
+            read_only: submitted.read_only,
+            waited_ms: submitted.arrived.elapsed().as_millis() as u64,
+        };
+        let root = batch.root();
+        if !Arc::ptr_eq(root.meta(), &submitted.transaction.schema) {
+            // The database was converted after the request was parsed; its numbers mean other tables now.
+            let error = Error::new(ErrorKind::Aborted, "the schema has changed");
+            submitted.answer(Answer::NotStored(error));
+            return Attempt::Over;
+        }
+        match executor::execute(root, &submitted.transaction, &Everything, &circumstances) {
+            Execution::Waiting { timeout_ms, table } => {
+                // Elapsed time was rounded down; the extra millisecond keeps the next try from coming too early.
+                let deadline =
+                    timeout_ms.and_then(|ms| submitted.arrived.checked_add(Duration::from_millis(ms)));
+                Attempt::Waits(Parked { submitted, deadline, table })
+            }
+            Execution::Done(mut outcome) => {
+                let changes = Arc::new(std::mem::replace(&mut outcome.changes, ChangeSet::empty()));
+                let durable = outcome.error.is_none() && submitted.transaction.is_durable();
+                let note = Note { comment: submitted.transaction.comment() };
+                let touched = changes.clone();
+                batch.commit(changes, note, durable, move |stored| submitted.settle(outcome, stored));
+                Attempt::Applied(touched)
+            }
+        }
+    }
+
+    /// Tries the parked transactions that `changes` may have made ready, and those that their changes make ready.
+    fn wake(&mut self, changes: Arc<ChangeSet<Ovsdb>>, batch: &mut Batch<'_, Ovsdb>) {
+        let mut changed = vec![changes];
+        while let Some(changes) = changed.pop() {
+            let mut at = 0;
+            while at < self.parked.len() {
+                if changes.table(self.parked[at].table).is_none() {
+                    at += 1;
+                    continue;
+                }
+                let parked = self.parked.remove(at);
+                match self.attempt(parked.submitted, batch) {
+                    Attempt::Waits(parked) => {
+                        self.parked.insert(at, parked);
+                        at += 1;
+                    }
+                    Attempt::Applied(more) => {
+                        if !more.is_empty() {
+                            changed.push(more);
+                        }
+                    }
+                    Attempt::Over => {}
+                }
+            }
+        }
+    }
+}
+
+enum Attempt {
+    Applied(Arc<ChangeSet<Ovsdb>>),
+    Waits(Parked),
+    Over,
+}
+
+impl Submitted {
+    fn answer(&self, answer: Answer) {
+        self.events.send(Event::Answered { request: self.request, answer });
+    }
+
+    fn settle(&self, outcome: executor::Outcome, stored: Outcome) {
+        let failed = |details: String| Answer::NotStored(Error::new(ErrorKind::Io, details));
+        self.answer(match stored {
+            Outcome::Committed { generation } => Answer::Executed { outcome, generation },
+            Outcome::Failed { reason } => failed(format!("the transaction could not be written: {reason}")),
+            Outcome::Unknown { reason } => {
+                failed(format!("it is not known whether the transaction was written: {reason}"))
+            }
+            _ => failed("the database is read-only since a failed write; restart the server".to_string()),
+        });
+    }
+}
+
+impl Host<Ovsdb> for CommitHost {
+    type Job = Job;
+
+    fn run(&mut self, job: Job, batch: &mut Batch<'_, Ovsdb>) {
+        match job {
+            Job::Transact(submitted) => match self.attempt(submitted, batch) {
+                Attempt::Applied(changes) if !changes.is_empty() && !self.parked.is_empty() => {
+                    self.wake(changes, batch);
+                }
+                Attempt::Waits(parked) if self.parked.len() >= PARKED_MAX => {
+                    let details = format!("more than {PARKED_MAX} transactions are waiting");
+                    let error = Error::new(ErrorKind::ResourcesExhausted, details);
+                    parked.submitted.answer(Answer::NotStored(error));
+                }
+                Attempt::Waits(parked) => self.parked.push(parked),
+                Attempt::Applied(_) | Attempt::Over => {}
+            },
+            Job::Cancel { session, request } => {
+                let is_it = |p: &Parked| (p.submitted.session, p.submitted.request) == (session, request);
+                if let Some(at) = self.parked.iter().position(is_it) {
+                    self.parked.remove(at).submitted.answer(Answer::Canceled);
+                }
+            }
+            Job::End(session) => self.parked.retain(|p| p.submitted.session != session),
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.parked.iter().filter_map(|p| p.deadline).min()
+    }
+
+    fn tick(&mut self, now: Instant, batch: &mut Batch<'_, Ovsdb>) {
+        let mut at = 0;
+        while at < self.parked.len() {
+            if self.parked[at].deadline.is_none_or(|deadline| deadline > now) {
+                at += 1;
+                continue;
+            }
+            let parked = self.parked.remove(at);
+            if let Attempt::Waits(parked) = self.attempt(parked.submitted, batch) {
+                self.parked.insert(at, parked);
+                at += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! A client's session: requests in, replies and updates out.
+//!
+//! A [`Session`] does no input or output itself: the [`driver`] gives it messages and events and sends what it leaves
+//! in its [`Output`]. So the order of messages is decided here alone:
+//!
+//! * the reply to a transaction leaves after this session's monitors were sent up to the transaction's generation;
+//! * a first reply of a monitor leaves before updates after its snapshot;
+//! * before anything is answered, monitors are sent up to what is published.
+//!
+//! No session owns a queue of updates: it has a cursor in each database's history and takes everything from there to
+//! now when its socket has room.
+
+mod driver;
+mod monitors;
+mod output;
+mod requests;
+mod transact;
+
+pub use monitors::MONITORS_MAX;
+pub use output::OUTPUT_BYTES_MAX;
+pub use requests::REQUESTS_OPEN_MAX;
+
+pub(crate) use driver::run;
+
+use crate::host::{Answer, Job};
+use crate::server::Shared;
+use cowslip_ovsdb::error::Error;
+use cowslip_ovsdb::message::{write_error_reply, write_error_text_reply, write_notification, write_reply};
+use monitors::Monitor;
+use output::Output;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::mpsc;
+
+/// A session, by its number on this server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SessionId(pub(crate) u64);
+
+/// What happens to a session from elsewhere than its socket.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A transaction is done.
+    Answered { request: u64, answer: Answer },
+    /// A lock has become this session's.
+    Locked(String),
+    /// A lock was taken from this session.
+    Stolen(String),
+}
+
+/// Sends events to a session; they are lost when it has ended.
+#[derive(Clone, Debug)]
+pub(crate) struct EventSender(mpsc::UnboundedSender<Event>);
+
+impl EventSender {
+    pub(crate) fn new(sender: mpsc::UnboundedSender<Event>) -> Self {
+        EventSender(sender)
+    }
+
+    pub(crate) fn send(&self, event: Event) {
+        // A session that has ended has nobody to tell.
+        let _ = self.0.send(event);
+    }
+}
+
+/// Why a session ends.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum Ended {
+    #[error("the client closed the connection")]
+    Closed,
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    #[error("malformed input: {0}")]
+    Malformed(String),
+    #[error("no answer to a probe within {0} ms")]
+    Silent(u64),
+    #[error("the client is too far behind: its updates have left the history")]
+    Behind,
+    #[error("the server is stopping")]
+    Stopping,
+}
+
+/// A client's session.
+pub(crate) struct Session {
+    id: SessionId,
+    shared: Arc<Shared>,
+    output: Output,
+    monitors: Vec<Monitor>,
+    /// Locks owned or waited for.
+    locks: Vec<String>,
+    /// Transactions that are not answered yet: their ids as JSON text, and the database they are in.
+    open: HashMap<u64, Open>,
+    requests: u64,
+    events: EventSender,
+    ended: Arc<AtomicBool>,
+    is_change_aware: bool,
+    awaits_probe: bool,
+}
+
+struct Open {
+    id: String,
+    database: Arc<crate::database::Database>,
+}
+
+impl Session {
+    fn new(id: SessionId, shared: Arc<Shared>) -> (Self, mpsc::UnboundedReceiver<Event>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let session = Session {
+            id,
+            shared,
+            output: Output::default(),
+            monitors: Vec::new(),
+            locks: Vec::new(),
+            open: HashMap::new(),
+            requests: 0,
+            events: EventSender::new(sender),
+            ended: Arc::default(),
+            is_change_aware: false,
+            awaits_probe: false,
+        };
+        (session, receiver)
+    }
+
+    /// Takes an event; updates that belong before its message are sent first.
+    fn handle_event(&mut self, event: Event) -> Result<(), Ended> {
+        self.flush_monitors()?;
+        match event {
+            Event::Answered { request, answer } => self.answered(request, answer),
+            Event::Locked(name) if self.locks.contains(&name) => self.notify_lock("locked", &name),
+            Event::Stolen(name) if self.locks.contains(&name) => self.notify_lock("stolen", &name),
+            // Unlocked meanwhile.
+            Event::Locked(_) | Event::Stolen(_) => {}
+        }
+        Ok(())
+    }
+
+    fn notify_lock(&mut self, method: &str, name: &str) {
+        self.output.append(|out| {
+            write_notification(out, method, |out| {
+                out.push('[');
+                cowslip_ovsdb::json::write_str(out, name);
+                out.push(']');
+            });
+        });
+    }
+
+    fn reply(&mut self, id: &str, result: impl FnOnce(&mut String)) {
+        self.output.append(|out| write_reply(out, id, result));
+    }
+
+    fn reply_error(&mut self, id: &str, error: &Error) {
+        self.output.append(|out| write_error_reply(out, id, error));
+    }
+
+    fn reply_error_text(&mut self, id: &str, error: &str) {
+        self.output.append(|out| write_error_text_reply(out, id, error));
+    }
+}
+
+impl Drop for Session {
+    /// Unstarted transactions go first, then the locks are passed on.
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+        for open in self.open.values() {
+            // A database that is gone has nothing of this session's any more.
+            let _ = open.database.submit(Job::End(self.id));
+        }
+        for name in &self.locks {
+            self.shared.locks.unlock(name, self.id);
+        }
+    }
+}

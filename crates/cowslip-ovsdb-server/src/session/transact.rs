@@ -1,0 +1,88 @@
+//! `transact` and `cancel` (RFC 7047 sections 4.1.3 and 4.1.4).
+//!
+//! A transaction that only reads runs on the newest snapshot, here and not in the committer, unless an earlier
+//! transaction of this session is still open: it must see what that one wrote.
+
+use super::{Open, Session};
+use crate::database::Database;
+use crate::host::{Answer, Job, Submitted};
+use cowslip_ovsdb::error::{Error, ErrorKind};
+use cowslip_ovsdb::executor::{self, Circumstances, Everything, Execution};
+use cowslip_ovsdb::json::Json;
+use cowslip_ovsdb::message::write_reply;
+use cowslip_ovsdb::operation::Transaction;
+use std::sync::Arc;
+use std::time::Instant;
+
+impl Session {
+    pub(super) fn transact(&mut self, id: String, database: &Arc<Database>, operations: &[Json<'_>]) {
+        let root = database.root();
+        let transaction = Transaction::parse(root.meta(), operations);
+        if transaction.reads_only && self.open.is_empty() {
+            let circumstances =
+                Circumstances { owns_lock: &|_| false, read_only: database.is_read_only, waited_ms: 0 };
+            if let Execution::Done(outcome) =
+                executor::execute(&root, &transaction, &Everything, &circumstances)
+            {
+                self.reply_outcome(&id, database, &outcome);
+            }
+            return;
+        }
+        self.requests += 1;
+        let request = self.requests;
+        let submitted = Submitted {
+            session: self.id,
+            request,
+            transaction,
+            events: self.events.clone(),
+            ended: self.ended.clone(),
+            arrived: Instant::now(),
+            read_only: database.is_read_only,
+        };
+        if database.submit(Job::Transact(Box::new(submitted))).is_err() {
+            let error = Error::new(ErrorKind::Io, "the database is shutting down");
+            return self.reply_error(&id, &error);
+        }
+        self.open.insert(request, Open { id, database: database.clone() });
+    }
+
+    pub(super) fn answered(&mut self, request: u64, answer: Answer) {
+        let Some(Open { id, database }) = self.open.remove(&request) else { return };
+        match answer {
+            Answer::Executed { outcome, generation } => {
+                debug_assert!(database.root().generation() >= generation, "answers follow publication");
+                self.reply_outcome(&id, &database, &outcome);
+            }
+            Answer::NotStored(error) => self.reply(&id, |out| {
+                out.push('[');
+                error.write(out);
+                out.push(']');
+            }),
+            Answer::Canceled => self.reply_error_text(&id, "canceled"),
+        }
+    }
+
+    fn reply_outcome(&mut self, id: &str, database: &Database, outcome: &executor::Outcome) {
+        let schema = database.schema();
+        let mut encode = || self.output.append(|out| write_reply(out, id, |out| outcome.write(&schema, out)));
+        if outcome.results.iter().any(|result| result.is_large()) {
+            // The other sessions of this thread move on while this one encodes.
+            tokio::task::block_in_place(encode);
+        } else {
+            encode();
+        }
+    }
+
+    /// A notification: drops the waiting transaction whose request had this id.
+    pub(super) fn cancel(&mut self, params: &[Json<'_>]) {
+        let [id] = params else { return };
+        let id = id.to_sorted_string();
+        for (request, open) in &self.open {
+            if open.id == id {
+                let job = Job::Cancel { session: self.id, request: *request };
+                // A database that is gone has answered already.
+                let _ = open.database.submit(job);
+            }
+        }
+    }
+}

@@ -1,0 +1,391 @@
+//! The transaction executor (RFC 7047 sections 4.1.3 and 5.2): one for servers and clients.
+//!
+//! Operations run in order on a draft of a root; then the rules that hold at the end of a transaction are applied
+//! ([`commit`]). Nothing is written but the draft: its change set is the outcome. Look-ups by `_uuid` and by the
+//! columns of an index never scan.
+//!
+//! With incomplete [`Knowledge`], a rule is only taken as broken if what is known breaks it; where that can't be told
+//! the outcome is marked as not certain.
+
+mod commit;
+mod knowledge;
+mod results;
+
+pub use knowledge::{Everything, Knowledge};
+pub use results::{OperationResult, Selection};
+
+use crate::condition::Condition;
+use crate::datum::Datum;
+use crate::error::{Error, ErrorKind};
+use crate::mutation::{Mutation, replace_members};
+use crate::operation::{Operation, PartialRow, Transaction};
+use crate::row::{Ovsdb, Row, RowDelta};
+use crate::schema::{Column, Schema};
+use cowslip_engine::{ChangeSet, Draft, IndexIx, Root, TableIx, Uuid};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What a transaction's outcome depends on besides the data.
+pub struct Circumstances<'a> {
+    /// Tells whether the session owns a lock now.
+    pub owns_lock: &'a dyn Fn(&str) -> bool,
+    /// Whether the server may not write.
+    pub read_only: bool,
+    /// How long the transaction has waited so far, in milliseconds.
+    pub waited_ms: u64,
+}
+
+/// What became of a transaction.
+#[derive(Debug)]
+pub enum Execution {
+    /// It ran to its end or to its first error.
+    Done(Outcome),
+    /// A `wait` does not hold yet and has time left: nothing was changed.
+    Waiting {
+        /// After how many milliseconds since the first try it times out; never if there is none.
+        timeout_ms: Option<u64>,
+        /// The table whose changes can make the `wait` hold.
+        table: TableIx,
+    },
+}
+
+/// The end of a transaction.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The results of the operations that succeeded, in order.
+    pub results: Vec<OperationResult>,
+    /// The error that ended the transaction: of the operation after the last result, or, if every operation has a
+    /// result, of the commit.
+    pub error: Option<Error>,
+    /// How many operations the request has.
+    pub requested: usize,
+    /// What the transaction changes; empty after an error.
+    pub changes: ChangeSet<Ovsdb>,
+    /// Whether the outcome follows from what is known alone. Always true with complete knowledge.
+    pub is_certain: bool,
+}
+
+impl Outcome {
+    /// Appends the reply's `result` array: results, then the error, then `null` for operations that did not run.
+    pub fn write(&self, schema: &Schema, out: &mut String) {
+        out.push('[');
+        let mut count = 0;
+        for result in &self.results {
+            if count > 0 {
+                out.push(',');
+            }
+            result.write(schema, out);
+            count += 1;
+        }
+        if let Some(error) = &self.error {
+            if count > 0 {
+                out.push(',');
+            }
+            error.write(out);
+            count += 1;
+        }
+        for i in count..self.requested {
+            out.push_str(if i > 0 { ",null" } else { "null" });
+        }
+        out.push(']');
+    }
+}
+
+/// Executes a transaction on a root.
+pub fn execute<K: Knowledge>(
+    root: &Root<Ovsdb>,
+    transaction: &Transaction,
+    knowledge: &K,
+    circumstances: &Circumstances<'_>,
+) -> Execution {
+    let mut executor = Executor {
+        schema: root.meta().as_ref(),
+        draft: Draft::new(root),
+        knowledge,
+        circumstances,
+        is_certain: true,
+    };
+    let mut results = Vec::with_capacity(transaction.operations.len());
+    let mut error = None;
+    for operation in &transaction.operations {
+        match executor.operate(operation) {
+            Ok(result) => results.push(result),
+            Err(Stop::Error(e)) => {
+                error = Some(e);
+                break;
+            }
+            Err(Stop::Wait { timeout_ms, table }) => return Execution::Waiting { timeout_ms, table },
+        }
+    }
+    if error.is_none() {
+        error = transaction.fault.clone();
+    }
+    let mut changes = ChangeSet::empty();
+    if error.is_none() {
+        match executor.settle() {
+            Ok(()) => changes = executor.draft.into_changes(),
+            Err(e) => error = Some(e),
+        }
+    }
+    let is_certain = executor.is_certain;
+    Execution::Done(Outcome { results, error, requested: transaction.requested, changes, is_certain })
+}
+
+/// Why an operation has no result.
+enum Stop {
+    Error(Error),
+    Wait { timeout_ms: Option<u64>, table: TableIx },
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Stop::Error(error)
+    }
+}
+
+/// A transaction being executed.
+struct Executor<'a, 'r, K: Knowledge> {
+    schema: &'r Schema,
+    draft: Draft<'r, Ovsdb>,
+    knowledge: &'a K,
+    circumstances: &'a Circumstances<'a>,
+    is_certain: bool,
+}
+
+impl<K: Knowledge> Executor<'_, '_, K> {
+    fn operate(&mut self, operation: &Operation) -> Result<OperationResult, Stop> {
+        if self.circumstances.read_only && !operation.is_read_only() {
+            let details = format!(
+                "{} operation not allowed when database server is in read only mode",
+                operation.name()
+            );
+            return Err(Error::new(ErrorKind::NotAllowed, details).into());
+        }
+        match operation {
+            Operation::Insert { table, uuid, chosen, row } => Ok(self.insert(*table, *uuid, *chosen, row)?),
+            Operation::Select { table, condition, columns, sort } => {
+                Ok(self.select(*table, condition, columns, sort))
+            }
+            Operation::Update { table, condition, row } => Ok(self.update(*table, condition, row)),
+            Operation::Mutate { table, condition, mutations } => {
+                Ok(self.mutate(*table, condition, mutations)?)
+            }
+            Operation::Delete { table, condition } => {
+                let ids = self.matching(*table, condition);
+                for id in &ids {
+                    self.draft.remove(*table, id);
+                }
+                Ok(OperationResult::Count(ids.len()))
+            }
+            Operation::Wait { table, condition, columns, equal, rows, timeout_ms } => {
+                if self.wait_holds(*table, condition, columns, *equal, rows) {
+                    return Ok(OperationResult::Empty);
+                }
+                Err(self.unmet(*timeout_ms, *table))
+            }
+            Operation::Commit { .. } | Operation::Comment(_) => Ok(OperationResult::Empty),
+            Operation::Abort => Err(Error::new(ErrorKind::Aborted, "aborted by request").into()),
+            Operation::Assert { lock } => {
+                if !K::COMPLETE || (self.circumstances.owns_lock)(lock) {
+                    return Ok(OperationResult::Empty);
+                }
+                let details = format!("Asserted lock {lock} not held.");
+                Err(Error::new(ErrorKind::NotOwner, details).into())
+            }
+        }
+    }
+
+    fn insert(
+        &mut self,
+        table: TableIx,
+        uuid: Uuid,
+        chosen: bool,
+        values: &PartialRow,
+    ) -> Result<OperationResult, Error> {
+        let taken = chosen
+            && (self.draft.record(table, &uuid).is_some() || self.draft.was_deleted_here(table, &uuid));
+        if taken {
+            let details = "This UUID would duplicate a UUID already present within the table or deleted within the same transaction.";
+            let text = crate::json::Json::Str(uuid.to_string().into());
+            return Err(Error::at(&text, ErrorKind::DuplicateUuid, details));
+        }
+        let mut columns: Box<[Datum]> = self.schema.at(table).defaults().into();
+        for (column, value) in values {
+            if let Column::Data(column) = column {
+                columns[usize::from(column.0)] = value.clone();
+            }
+        }
+        let row = Row { version: Uuid::new_v4(), columns };
+        self.draft.put(table, uuid, Arc::new(row), RowDelta::default());
+        Ok(OperationResult::Uuid(uuid))
+    }
+
+    fn select(
+        &mut self,
+        table: TableIx,
+        condition: &Condition,
+        columns: &[Column],
+        sort: &[Column],
+    ) -> OperationResult {
+        let mut rows: Vec<(Uuid, Arc<Row>)> = Vec::new();
+        let distinct = !columns.contains(&Column::Uuid);
+        let mut seen = BTreeSet::new();
+        for id in self.matching(table, condition) {
+            let Some(row) = self.draft.record(table, &id) else { continue };
+            if !distinct || seen.insert(project(&id, row, columns)) {
+                rows.push((id, row.clone()));
+            }
+        }
+        if !sort.is_empty() {
+            rows.sort_by_cached_key(|(id, row)| project(id, row, sort));
+        }
+        OperationResult::Rows(Selection { table, columns: columns.into(), rows })
+    }
+
+    fn update(&mut self, table: TableIx, condition: &Condition, values: &PartialRow) -> OperationResult {
+        let ids = self.matching(table, condition);
+        for id in &ids {
+            let Some(row) = self.draft.record(table, id) else { continue };
+            let mut delta = RowDelta::default();
+            let mut new = None;
+            for (column, value) in values {
+                let Column::Data(column) = *column else { continue };
+                let old = row.data(column);
+                if old == value {
+                    continue;
+                }
+                let new: &mut Row = new.get_or_insert_with(|| row.as_ref().clone());
+                let place = &mut new.columns[usize::from(column.0)];
+                if old.is_large() || value.is_large() {
+                    // The old value keeps its structure, and what differs is found once.
+                    replace_members(column, place, old.changes_to(value), &mut delta);
+                } else {
+                    *place = value.clone();
+                    delta.touch(column);
+                }
+            }
+            if let Some(new) = new {
+                self.modify(table, *id, new, delta);
+            }
+        }
+        OperationResult::Count(ids.len())
+    }
+
+    fn mutate(
+        &mut self,
+        table: TableIx,
+        condition: &Condition,
+        mutations: &[Mutation],
+    ) -> Result<OperationResult, Error> {
+        let ids = self.matching(table, condition);
+        let definition = self.schema.at(table);
+        for id in &ids {
+            let Some(row) = self.draft.record(table, id) else { continue };
+            let mut new = row.as_ref().clone();
+            let mut delta = RowDelta::default();
+            for mutation in mutations {
+                if self.knows_column(table, mutation.column) {
+                    mutation.apply(definition, &mut new, &mut delta)?;
+                } else {
+                    self.is_certain = false;
+                }
+            }
+            if delta.columns().next().is_some() {
+                self.modify(table, *id, new, delta);
+            }
+        }
+        Ok(OperationResult::Count(ids.len()))
+    }
+
+    fn modify(&mut self, table: TableIx, id: Uuid, mut row: Row, delta: RowDelta) {
+        row.version = Uuid::new_v4();
+        self.draft.put(table, id, Arc::new(row), delta);
+    }
+
+    /// Whether the rows that meet `condition` are, or are not, the ones given. Rows compare as sets of projections.
+    fn wait_holds(
+        &mut self,
+        table: TableIx,
+        condition: &Condition,
+        columns: &[Column],
+        equal: bool,
+        rows: &[PartialRow],
+    ) -> bool {
+        if !K::COMPLETE {
+            // The outcome depends on the server's time and rows: it is sent and assumed to hold.
+            return true;
+        }
+        let defaults = Row { version: Uuid::nil(), columns: self.schema.at(table).defaults().into() };
+        let given = |row: &PartialRow, column: &Column| {
+            let stated = row.iter().rev().find(|(c, _)| c == column).map(|(_, value)| value.clone());
+            stated.unwrap_or_else(|| defaults.value(&Uuid::nil(), *column).into_owned())
+        };
+        let expected: BTreeSet<Vec<Datum>> =
+            rows.iter().map(|row| columns.iter().map(|column| given(row, column)).collect()).collect();
+        let actual: BTreeSet<Vec<Datum>> = self
+            .matching(table, condition)
+            .iter()
+            .filter_map(|id| self.draft.record(table, id).map(|row| project(id, row, columns)))
+            .collect();
+        (expected == actual) == equal
+    }
+
+    /// What a `wait` that does not hold leads to.
+    fn unmet(&self, timeout_ms: Option<u64>, table: TableIx) -> Stop {
+        let waited = self.circumstances.waited_ms;
+        match timeout_ms {
+            Some(timeout) if timeout <= waited => {
+                let details = match waited {
+                    0 => "\"where\" clause test failed".to_string(),
+                    _ => format!("\"wait\" timed out after {waited} ms"),
+                };
+                Stop::Error(Error::new(ErrorKind::TimedOut, details))
+            }
+            _ => Stop::Wait { timeout_ms, table },
+        }
+    }
+
+    /// The rows that meet `condition`: by UUID or by an index where the condition allows, else by a scan.
+    fn matching(&mut self, table: TableIx, condition: &Condition) -> Vec<Uuid> {
+        if !K::COMPLETE {
+            self.note_ignorance(table, condition);
+        }
+        let holds = |id: &Uuid| self.draft.record(table, id).is_some_and(|row| condition.all_hold(id, row));
+        if let Some(Datum::One(atom)) = condition.equal_to(Column::Uuid)
+            && let Some(id) = atom.as_uuid()
+        {
+            return if holds(id) { vec![*id] } else { Vec::new() };
+        }
+        for (i, columns) in self.schema.at(table).indexes.iter().enumerate() {
+            let key: Option<Vec<Datum>> =
+                columns.iter().map(|c| condition.equal_to(Column::Data(*c)).cloned()).collect();
+            if let Some(key) = key {
+                return self.draft.lookup(table, IndexIx(i as u16), &key).filter(holds).collect();
+            }
+        }
+        self.draft.scan(table).filter(|(id, row)| condition.all_hold(id, row)).map(|(id, _)| *id).collect()
+    }
+
+    /// Marks the outcome as not certain if rows that are not known, or not known in full, may meet `condition`.
+    fn note_ignorance(&mut self, table: TableIx, condition: &Condition) {
+        let names_known_row = match condition.equal_to(Column::Uuid) {
+            Some(Datum::One(atom)) => atom.as_uuid().is_some_and(|id| self.draft.record(table, id).is_some()),
+            _ => false,
+        };
+        let sees_all_columns = condition.looks_only_at(|column| match column {
+            Column::Data(column) => self.knows_column(table, column),
+            Column::Uuid | Column::Version => true,
+        });
+        if !sees_all_columns || !(names_known_row || self.knowledge.has_all_rows(table)) {
+            self.is_certain = false;
+        }
+    }
+
+    fn knows_column(&self, table: TableIx, column: crate::schema::ColumnIx) -> bool {
+        K::COMPLETE || self.knowledge.has_column(table, column)
+    }
+}
+
+fn project(id: &Uuid, row: &Row, columns: &[Column]) -> Vec<Datum> {
+    columns.iter().map(|column| row.value(id, *column).into_owned()).collect()
+}

@@ -1,0 +1,53 @@
+//! `cowslip`: copy-on-write state for infrastructure. This file reads the command line and hands over to the command.
+//!
+//! Started under the name of one of Open vSwitch's programs that it replaces (by a link), it behaves as that program.
+#![forbid(unsafe_code)]
+
+mod environment;
+mod ovsdb_client;
+mod ovsdb_server;
+mod ovsdb_tool;
+mod serve;
+
+use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Copy-on-write state for infrastructure: an OVSDB server and its tools.
+#[derive(Parser)]
+#[command(name = "cowslip", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Try it: serve a small sample database from ./cowslip-data and print commands to paste
+    Serve(serve::Args),
+    /// Serve OVSDB databases, with the flags of Open vSwitch's ovsdb-server
+    OvsdbServer(ovsdb_server::Args),
+    /// Ask an OVSDB server, with the command line of Open vSwitch's ovsdb-client
+    #[command(disable_help_flag = true)]
+    OvsdbClient(ovsdb_client::Args),
+    /// Make, inspect and change database files that no server has open
+    OvsdbTool(ovsdb_tool::Args),
+}
+
+/// The programs that a link may name.
+const PROGRAMS: [&str; 3] = ["ovsdb-server", "ovsdb-client", "ovsdb-tool"];
+
+fn main() -> ExitCode {
+    let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    let program = arguments.first().and_then(|a| Path::new(a).file_name()?.to_str().map(str::to_string));
+    if let Some(program) = program.filter(|p| PROGRAMS.contains(&p.as_str())) {
+        arguments.insert(1, program.into());
+    }
+    match Cli::parse_from(arguments).command {
+        Command::Serve(args) => serve::main(args),
+        Command::OvsdbServer(args) => ovsdb_server::main(args),
+        Command::OvsdbClient(args) => ovsdb_client::main(args),
+        Command::OvsdbTool(args) => ovsdb_tool::main(args),
+    }
+}

@@ -1,0 +1,114 @@
+//! `cowslip serve`: a server with a sample database, to try things on.
+//!
+//! The data directory is created at the first start and kept. The sample's rows are written by an ordinary transaction,
+//! so they are durable like everything else.
+
+use crate::ovsdb_server::{Logging, start_logging, stop_signal};
+use cowslip_engine::storage::FileSystem;
+use cowslip_net::address::{Endpoint, Remote};
+use cowslip_ovsdb::json::Json;
+use cowslip_ovsdb::schema::Schema;
+use cowslip_ovsdb_server::{Server, ServerOptions, file};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+const SCHEMA: &str = include_str!("network.ovsschema");
+const SAMPLE: &str = include_str!("network-sample.json");
+
+/// The command line.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Where the data is kept; created at the first start
+    #[arg(long, value_name = "DIRECTORY", default_value = "cowslip-data")]
+    data: PathBuf,
+    /// The TCP port on 127.0.0.1; the next free one, if it is taken
+    #[arg(long, value_name = "PORT", default_value_t = cowslip_net::address::OVSDB_PORT)]
+    port: u16,
+    #[command(flatten)]
+    logging: Logging,
+}
+
+/// Runs the server until it is stopped.
+pub(crate) fn main(args: Args) -> ExitCode {
+    let run = || {
+        start_logging(&args.logging, "cowslip")?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        runtime.map_err(|e| format!("cannot start the runtime: {e}"))?.block_on(serve(&args))
+    };
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("cowslip serve: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(args: &Args) -> Result<(), String> {
+    let stop = stop_signal()?;
+    let shown = |path: &Path, e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+    std::fs::create_dir_all(&args.data).map_err(|e| shown(&args.data, &e))?;
+    let data = args.data.canonicalize().map_err(|e| shown(&args.data, &e))?;
+    let path = data.join("network.db");
+    let is_first_start = !path.exists();
+    if is_first_start {
+        let schema = Schema::parse(SCHEMA.as_bytes()).map_err(|e| e.to_string())?;
+        file::create(&FileSystem::new(), &path, &schema).map_err(|e| e.to_string())?;
+    }
+    let server = Server::start(ServerOptions::default()).map_err(|e| e.to_string())?;
+    server.add_file(Arc::new(FileSystem::new()), &path).await.map_err(|e| e.to_string())?;
+    if is_first_start {
+        let sample = Json::parse(SAMPLE.as_bytes()).map_err(|e| e.to_string())?;
+        server.transact("Network", sample.as_array().unwrap_or_default()).await?;
+    }
+    let socket = data.join("ovsdb.sock");
+    let unix = Remote::Listen(Endpoint::Unix(socket.clone()));
+    server.add_remote(&unix).await.map_err(|e| e.to_string())?;
+    let port = listen(&server, args.port).await?;
+    print_welcome(&data, &socket, port, is_first_start);
+    stop.await;
+    println!("stopping");
+    server.stop().await.map_err(|e| e.to_string())
+}
+
+async fn listen(server: &Server, port: u16) -> Result<u16, String> {
+    let at = |port| Remote::Listen(Endpoint::Tcp { host: "127.0.0.1".to_string(), port });
+    let actual = match server.add_remote(&at(port)).await {
+        Ok(actual) => actual,
+        Err(error) => {
+            tracing::warn!(%error, "taking another port");
+            server.add_remote(&at(0)).await.map_err(|e| e.to_string())?
+        }
+    };
+    match actual {
+        Remote::Listen(Endpoint::Tcp { port, .. }) => Ok(port),
+        other => Err(format!("{other} is no TCP port")),
+    }
+}
+
+fn print_welcome(data: &Path, socket: &Path, port: u16, is_first_start: bool) {
+    let program = std::env::current_exe().map_or_else(|_| "cowslip".to_string(), |p| p.display().to_string());
+    let unix = format!("unix:{}", socket.display());
+    let made = if is_first_start { "created with a sample network" } else { "found" };
+    println!(
+        "\
+OVSDB database \"Network\" in {data} ({made})
+  listening on {unix}
+           and tcp:127.0.0.1:{port}
+
+Try, in another terminal:
+  {program} ovsdb-client dump {unix} Network
+  {program} ovsdb-client monitor {unix} Network Switch name,mtu
+  {program} ovsdb-client transact {unix} '[\"Network\",{{\"op\":\"update\",\"table\":\"Switch\",\"where\":[[\"name\",\"==\",\"rack-b\"]],\"row\":{{\"mtu\":9000}}}}]'
+
+Open vSwitch's own ovsdb-client takes the same words:
+  ovsdb-client dump tcp:127.0.0.1:{port} Network
+
+A transaction that breaks a rule is refused as a whole (a second switch with that name):
+  {program} ovsdb-client transact {unix} '[\"Network\",{{\"op\":\"insert\",\"table\":\"Switch\",\"row\":{{\"name\":\"rack-a\",\"mtu\":1500}}}}]'
+
+Ctrl-C stops the server; the data stays.",
+        data = data.display(),
+    );
+}

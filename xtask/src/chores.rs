@@ -1,0 +1,58 @@
+//! The chores that are a few cargo commands each: tests, benches, documentation.
+//!
+//! Invariant: what a test needs to know about its surroundings goes to it in environment variables named here.
+
+use std::path::PathBuf;
+
+use crate::peers;
+use crate::process::{self, Failure};
+use crate::workspace::Workspace;
+
+/// Tells the tests which Python has the packages of `peers.txt`.
+const PEERS_PYTHON_VARIABLE: &str = "COWSLIP_PEERS_PYTHON";
+/// Tells the black-box tests which binary to run. They run the one that people get: built for release, so that what is
+/// traced and killed is what runs in the field, and the servers under load answer in reasonable time.
+const TEST_BINARY_VARIABLE: &str = "COWSLIP_TEST_BINARY";
+
+/// Installs the peers, builds the release binary and runs every test, doc tests included.
+pub(crate) fn test(workspace: &Workspace, arguments: &[String]) -> Result<(), Failure> {
+    peers::install(workspace)?;
+    let binary = release_binary(workspace)?;
+    let mut command = workspace.cargo();
+    command.args(["test", "--workspace"]).args(arguments);
+    // Absolute, because cargo starts each test in its own crate's folder.
+    command.env(PEERS_PYTHON_VARIABLE, peers::python(workspace)?);
+    command.env(TEST_BINARY_VARIABLE, binary);
+    process::run(&mut command)
+}
+
+/// Builds the API documentation of our own crates; a broken link or a missing comment is an error.
+pub(crate) fn docs(workspace: &Workspace) -> Result<(), Failure> {
+    let mut command = workspace.cargo();
+    command.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    process::run(&mut command)
+}
+
+/// Runs the benches of every crate, then the comparison with the real servers; with filters only the former.
+pub(crate) fn bench(workspace: &Workspace, filters: &[String]) -> Result<(), Failure> {
+    let mut benches = workspace.cargo();
+    // Only the bench targets: a library's unit tests would not understand a bench's arguments.
+    benches.args(["bench", "--workspace", "--bench", "*"]);
+    if !filters.is_empty() {
+        benches.arg("--").args(filters);
+        return process::run(&mut benches);
+    }
+    process::run(&mut benches)?;
+    peers::install(workspace)?;
+    let binary = release_binary(workspace)?;
+    for what in ["transact", "dump"] {
+        let mut command = std::process::Command::new(&binary);
+        process::run(command.args(["bench", "ovsdb", what]).current_dir(workspace.root()))?;
+    }
+    Ok(())
+}
+
+fn release_binary(workspace: &Workspace) -> Result<PathBuf, Failure> {
+    process::run(workspace.cargo().args(["build", "--release", "--package", "cowslip"]))?;
+    Ok(workspace.target_dir()?.join("release").join("cowslip"))
+}
