@@ -19,11 +19,22 @@ pub(crate) fn test(workspace: &Workspace, arguments: &[String]) -> Result<(), Fa
     peers::install(workspace)?;
     let binary = release_binary(workspace)?;
     let mut command = workspace.cargo();
-    command.args(["test", "--workspace"]).args(arguments);
+    // One run tells all that fails.
+    command.args(["test", "--no-fail-fast"]);
+    if !selects_packages(arguments) {
+        command.arg("--workspace");
+    }
+    command.args(arguments);
     // Absolute, because cargo starts each test in its own crate's folder.
     command.env(PEERS_PYTHON_VARIABLE, peers::python(workspace)?);
     command.env(TEST_BINARY_VARIABLE, binary);
     process::run(&mut command)
+}
+
+/// Whether arguments of `cargo test` say which packages; `--workspace` beside them would overrule them.
+fn selects_packages(arguments: &[String]) -> bool {
+    let mut for_cargo = arguments.iter().take_while(|word| *word != "--");
+    for_cargo.any(|word| word.starts_with("-p") || word.starts_with("--package"))
 }
 
 /// Builds the API documentation of our own crates; a broken link or a missing comment is an error.
@@ -55,4 +66,16 @@ pub(crate) fn bench(workspace: &Workspace, filters: &[String]) -> Result<(), Fai
 fn release_binary(workspace: &Workspace) -> Result<PathBuf, Failure> {
     process::run(workspace.cargo().args(["build", "--release", "--package", "cowslip"]))?;
     Ok(workspace.target_dir()?.join("release").join("cowslip"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_chosen_in_front_of_the_dashes() {
+        let selects = |line: &str| selects_packages(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert!(selects("-p xtask") && selects("--doc --package=xtask") && selects("-pxtask"));
+        assert!(!selects("") && !selects("--doc name") && !selects("name -- -p"));
+    }
 }

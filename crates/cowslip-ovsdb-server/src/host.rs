@@ -34,6 +34,8 @@ pub(crate) enum Job {
     },
     /// A session has ended: drops what it has parked.
     End(SessionId),
+    /// The database goes away: cancels what is parked.
+    Close,
 }
 
 /// A transaction on its way.
@@ -196,6 +198,11 @@ impl Host<Ovsdb> for CommitHost {
                 }
             }
             Job::End(session) => self.parked.retain(|p| p.submitted.session != session),
+            Job::Close => {
+                for parked in self.parked.drain(..) {
+                    parked.submitted.answer(Answer::Canceled);
+                }
+            }
         }
     }
 

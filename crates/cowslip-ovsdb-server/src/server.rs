@@ -18,11 +18,11 @@ use cowslip_ovsdb::json::Json;
 use cowslip_ovsdb::operation::Transaction;
 use cowslip_ovsdb::row::Ovsdb;
 use cowslip_ovsdb::schema::Schema;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -89,6 +89,8 @@ pub(crate) struct Shared {
     databases: RwLock<BTreeMap<String, Arc<Database>>>,
     session_numbers: AtomicU64,
     sessions: AtomicUsize,
+    /// Where each session hears of changes to the set of databases.
+    listeners: Mutex<HashMap<SessionId, EventSender>>,
 }
 
 impl Shared {
@@ -98,6 +100,26 @@ impl Shared {
 
     pub(crate) fn database_names(&self) -> Vec<String> {
         self.databases.read().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect()
+    }
+
+    /// From now on a session hears of changes to the set of databases.
+    pub(crate) fn register(&self, session: SessionId, events: &EventSender) {
+        self.listeners().insert(session, events.clone());
+    }
+
+    /// A session has ended.
+    pub(crate) fn forget(&self, session: SessionId) {
+        self.listeners().remove(&session);
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, HashMap<SessionId, EventSender>> {
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell_all(&self, event: impl Fn() -> Event) {
+        for listener in self.listeners().values() {
+            listener.send(event());
+        }
     }
 }
 
@@ -129,7 +151,7 @@ impl Server {
     ///
     /// # Errors
     /// A thread could not be started.
-    pub fn start(options: ServerOptions) -> Result<Self, ServerError> {
+    pub async fn start(options: ServerOptions) -> Result<Self, ServerError> {
         let shared = Shared {
             id: Uuid::new_v4(),
             options,
@@ -139,9 +161,13 @@ impl Server {
             databases: RwLock::default(),
             session_numbers: AtomicU64::new(0),
             sessions: AtomicUsize::new(0),
+            listeners: Mutex::default(),
         };
         let server = Server { shared: Arc::new(shared) };
-        server.serve(Content::empty(server_db::schema()), NullJournal::new(), true)?;
+        let schema = server_db::schema();
+        let own = server_db::describe(SERVER_DATABASE, &schema);
+        server.serve(Content::empty(schema), NullJournal::new(), true)?;
+        server.tell_server_database(&own).await;
         Ok(server)
     }
 
@@ -171,8 +197,31 @@ impl Server {
     async fn add<J: Journal<Ovsdb>>(&self, content: Content, journal: J) -> Result<String, ServerError> {
         let schema = content.root.meta().clone();
         let name = self.serve(content, journal, false)?;
-        self.describe(&name, &schema).await;
+        let row = server_db::describe(&name, &schema);
+        self.tell_server_database(&row).await;
+        self.shared.tell_all(|| Event::DatabaseAdded);
         Ok(name)
+    }
+
+    /// Stops serving a database: what waits in it is canceled, its monitors are ended (`monitor_canceled`) and clients
+    /// that have not asked to be told of such changes are disconnected.
+    ///
+    /// # Errors
+    /// There is no such database, it is `_Server`, or its last sync failed.
+    pub async fn remove_database(&self, name: &str) -> io::Result<()> {
+        let removed = match name {
+            SERVER_DATABASE => None,
+            _ => self.shared.databases.write().unwrap_or_else(PoisonError::into_inner).remove(name),
+        };
+        let Some(database) = removed else {
+            return Err(io::Error::new(io::ErrorKind::NotFound, format!("{name}: no such database")));
+        };
+        self.tell_server_database(&server_db::forget(name)).await;
+        self.shared.tell_all(|| Event::DatabaseRemoved(database.clone()));
+        // A committer that has ended has nothing parked.
+        let _ = database.submit(Job::Close);
+        let stop = tokio::task::spawn_blocking(move || database.pipeline.shutdown());
+        stop.await.unwrap_or_else(|error| Err(io::Error::other(error)))
     }
 
     fn serve<J: Journal<Ovsdb>>(
@@ -204,10 +253,9 @@ impl Server {
         Ok(name)
     }
 
-    /// Writes what `_Server` tells of a database.
-    async fn describe(&self, name: &str, schema: &Schema) {
-        let operations = server_db::describe(name, Some(schema.text()));
-        if let Err(error) = self.transact(SERVER_DATABASE, &operations).await {
+    /// Changes what `_Server` tells of the others.
+    async fn tell_server_database(&self, operations: &[Json<'_>]) {
+        if let Err(error) = self.transact(SERVER_DATABASE, operations).await {
             tracing::error!(error, "the database _Server refused its own content");
         }
     }

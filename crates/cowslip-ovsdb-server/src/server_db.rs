@@ -15,7 +15,7 @@ const SCHEMA: &str = r#"{
     "Database": {
       "columns": {
         "name": {"type": "string"},
-        "model": {"type": {"key": {"type": "string", "enum": ["set", ["standalone", "clustered", "relay"]]}}},
+        "model": {"type": {"key": {"type": "string", "enum": ["set", ["clustered", "relay", "standalone"]]}}},
         "connected": {"type": "boolean"},
         "leader": {"type": "boolean"},
         "schema": {"type": {"key": "string", "min": 0}},
@@ -32,25 +32,29 @@ pub(crate) fn schema() -> Schema {
     Schema::parse(SCHEMA.as_bytes()).expect("the schema of _Server is part of the program")
 }
 
-/// The operations that make the rows tell of a standalone database.
-pub(crate) fn describe(name: &str, schema: Option<&str>) -> Vec<Json<'static>> {
-    let text = |s: &str| Json::Str(Cow::Owned(s.to_string()));
-    let object = |members: Vec<(&'static str, Json<'static>)>| {
-        let members = members.into_iter().map(|(k, v)| (Cow::Borrowed(k), v)).collect();
-        Json::Object(cowslip_ovsdb::json::Object::new(members))
-    };
-    let mut row = vec![
+fn text(s: &str) -> Json<'static> {
+    Json::Str(Cow::Owned(s.to_string()))
+}
+
+fn object(members: Vec<(&'static str, Json<'static>)>) -> Json<'static> {
+    let members = members.into_iter().map(|(k, v)| (Cow::Borrowed(k), v)).collect();
+    Json::Object(cowslip_ovsdb::json::Object::new(members))
+}
+
+/// The operation that makes it forget a database.
+pub(crate) fn forget(name: &str) -> Vec<Json<'static>> {
+    let by_name = Json::Array(vec![Json::Array(vec![text("name"), text("=="), text(name)])]);
+    vec![object(vec![("op", text("delete")), ("table", text("Database")), ("where", by_name)])]
+}
+
+/// The operation that makes it tell of a standalone database.
+pub(crate) fn describe(name: &str, schema: &Schema) -> Vec<Json<'static>> {
+    let row = vec![
         ("name", text(name)),
         ("model", text("standalone")),
         ("connected", Json::Bool(true)),
         ("leader", Json::Bool(true)),
+        ("schema", text(schema.text())),
     ];
-    if let Some(schema) = schema {
-        row.push(("schema", text(schema)));
-    }
-    let by_name = Json::Array(vec![Json::Array(vec![text("name"), text("=="), text(name)])]);
-    vec![
-        object(vec![("op", text("delete")), ("table", text("Database")), ("where", by_name)]),
-        object(vec![("op", text("insert")), ("table", text("Database")), ("row", object(row))]),
-    ]
+    vec![object(vec![("op", text("insert")), ("table", text("Database")), ("row", object(row))])]
 }

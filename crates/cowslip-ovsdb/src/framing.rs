@@ -6,11 +6,14 @@
 //! Invariants: what is buffered is at most one incomplete message plus what the last read brought; an incomplete message
 //! longer than the limit, and anything that cannot begin or go on as JSON brackets, ends the stream.
 
-use crate::json::DEPTH_MAX;
+use crate::json::{DEPTH_MAX, Json, JsonError};
 use std::fmt;
 
 /// The default limit on one message, in bytes; large enough for a backup of a large database in one transaction.
 pub const MESSAGE_BYTES_MAX: usize = 500 * 1000 * 1000;
+
+/// How much of an incomplete message is checked before the rest is there.
+const BEGINNING_BYTES_MAX: usize = 4096;
 
 /// Why a stream cannot be cut any further.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +24,8 @@ pub enum FramingError {
         /// The byte.
         byte: u8,
     },
+    /// The beginning of a message that is no JSON.
+    NotJson(JsonError),
     /// A closing bracket that does not match the open one.
     Unbalanced,
     /// More than [`DEPTH_MAX`] brackets are open.
@@ -36,6 +41,7 @@ impl fmt::Display for FramingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FramingError::NotAMessage { byte } => write!(f, "byte {byte:#04x} begins no JSON message"),
+            FramingError::NotJson(error) => write!(f, "no JSON: {error}"),
             FramingError::Unbalanced => f.write_str("brackets do not match"),
             FramingError::TooDeep => write!(f, "more than {DEPTH_MAX} open brackets"),
             FramingError::TooLong { limit } => write!(f, "message is longer than the limit of {limit} bytes"),
@@ -147,10 +153,24 @@ impl Framer {
                 _ => {}
             }
         }
+        self.check_beginning()?;
         if self.buffer.len() - self.start > self.limit {
             return Err(FramingError::TooLong { limit: self.limit });
         }
         Ok(None)
+    }
+
+    /// Finds out early that the beginning of a message cannot become JSON, so that its sender is not left waiting. Only
+    /// a short beginning is looked at, because it is looked at again after each read.
+    fn check_beginning(&self) -> Result<(), FramingError> {
+        let beginning = &self.buffer[self.start..];
+        if beginning.len() > BEGINNING_BYTES_MAX {
+            return Ok(());
+        }
+        match Json::parse(beginning) {
+            Err(error) if !error.is_incomplete => Err(FramingError::NotJson(error)),
+            _ => Ok(()),
+        }
     }
 
     /// Skips white space before a message and takes its first bracket.

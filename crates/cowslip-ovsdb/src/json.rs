@@ -47,6 +47,8 @@ pub struct JsonError {
     pub offset: usize,
     /// What is wrong there.
     pub reason: &'static str,
+    /// Whether the text merely ends too early: with more behind it, it might be JSON.
+    pub is_incomplete: bool,
 }
 
 impl fmt::Display for JsonError {
@@ -122,8 +124,11 @@ impl<'a> Json<'a> {
     /// assert!(Json::parse(b"[1,]").is_err());
     /// ```
     pub fn parse(text: &'a [u8]) -> Result<Json<'a>, JsonError> {
-        let text = std::str::from_utf8(text)
-            .map_err(|e| JsonError { offset: e.valid_up_to(), reason: "invalid UTF-8" })?;
+        let text = std::str::from_utf8(text).map_err(|e| JsonError {
+            offset: e.valid_up_to(),
+            reason: "invalid UTF-8",
+            is_incomplete: e.error_len().is_none(),
+        })?;
         let mut parser = Parser { text, bytes: text.as_bytes(), at: 0 };
         parser.space();
         let value = parser.value(0)?;
@@ -152,6 +157,16 @@ impl<'a> Json<'a> {
         match self {
             Json::Object(object) => Some(object),
             _ => None,
+        }
+    }
+
+    /// Whether every number in the value is one that a double can hold.
+    pub fn is_finite(&self) -> bool {
+        match self {
+            Json::Real(r) => r.is_finite(),
+            Json::Array(elements) => elements.iter().all(Json::is_finite),
+            Json::Object(object) => object.iter().all(|(_, value)| value.is_finite()),
+            Json::Null | Json::Bool(_) | Json::Int(_) | Json::Str(_) => true,
         }
     }
 
@@ -267,7 +282,7 @@ struct Parser<'a> {
 
 impl<'a> Parser<'a> {
     fn fail<T>(&self, reason: &'static str) -> Result<T, JsonError> {
-        Err(JsonError { offset: self.at, reason })
+        Err(JsonError { offset: self.at, reason, is_incomplete: self.at >= self.bytes.len() })
     }
 
     fn peek(&self) -> u8 {
@@ -294,8 +309,10 @@ impl<'a> Parser<'a> {
     }
 
     fn word(&mut self, word: &str, value: Json<'a>) -> Result<Json<'a>, JsonError> {
-        if !self.bytes[self.at..].starts_with(word.as_bytes()) {
-            return self.fail("unknown keyword");
+        let rest = &self.bytes[self.at..];
+        if !rest.starts_with(word.as_bytes()) {
+            let is_incomplete = word.as_bytes().starts_with(rest);
+            return Err(JsonError { offset: self.at, reason: "unknown keyword", is_incomplete });
         }
         self.at += word.len();
         Ok(value)
@@ -465,8 +482,10 @@ impl<'a> Parser<'a> {
             return self.fail("NUL in string");
         }
         let code = if (0xd800..0xdc00).contains(&first) {
-            if self.peek() != b'\\' || self.bytes.get(self.at + 1) != Some(&b'u') {
-                return self.fail("lone surrogate");
+            let rest = &self.bytes[self.at..];
+            if !rest.starts_with(b"\\u") {
+                let is_incomplete = b"\\u".starts_with(rest);
+                return Err(JsonError { offset: self.at, reason: "lone surrogate", is_incomplete });
             }
             self.at += 1;
             let second = self.hex4()?;
@@ -477,14 +496,20 @@ impl<'a> Parser<'a> {
         } else {
             first
         };
-        char::from_u32(code).ok_or(JsonError { offset: self.at, reason: "lone surrogate" })
+        let lone = JsonError { offset: self.at, reason: "lone surrogate", is_incomplete: false };
+        char::from_u32(code).ok_or(lone)
     }
 
     /// Reads `uXXXX`, standing on the `u`.
     fn hex4(&mut self) -> Result<u32, JsonError> {
+        const MALFORMED_ESCAPE: &str = "malformed escape of a character by its number";
         let digits = self.bytes.get(self.at + 1..self.at + 5).unwrap_or(&[]);
-        if digits.len() < 4 || !digits.iter().all(u8::is_ascii_hexdigit) {
-            return self.fail("malformed \\u escape");
+        if digits.len() < 4 {
+            let is_incomplete = self.bytes[self.at + 1..].iter().all(u8::is_ascii_hexdigit);
+            return Err(JsonError { offset: self.at, reason: MALFORMED_ESCAPE, is_incomplete });
+        }
+        if !digits.iter().all(u8::is_ascii_hexdigit) {
+            return self.fail(MALFORMED_ESCAPE);
         }
         let code = digits.iter().fold(0, |n, d| n * 16 + char::from(*d).to_digit(16).unwrap_or(0));
         self.at += 5;
@@ -534,6 +559,20 @@ mod tests {
             ("\"a", "unterminated string"),
         ] {
             check(text, want);
+        }
+    }
+
+    #[test]
+    fn a_text_that_ends_too_early_is_told_from_one_that_is_wrong() {
+        let text = r#"{"a":[1.5e3,true,"\ud83d\ude00é",null],"b":{}}"#.as_bytes();
+        for end in 1..text.len() {
+            let error = Json::parse(&text[..end]).unwrap_err();
+            assert!(error.is_incomplete, "{error} after {end} bytes");
+        }
+        for wrong in
+            [r#"{"a""b"#, "{]", "[1 2", r#"["a{"b":1"#, "[tru,", r#"["\u00g"#, r#"["\ud83dx"#, "[01,"]
+        {
+            assert!(!Json::parse(wrong.as_bytes()).unwrap_err().is_incomplete, "{wrong}");
         }
     }
 

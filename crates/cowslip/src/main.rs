@@ -3,6 +3,7 @@
 //! Started under the name of one of Open vSwitch's programs that it replaces (by a link), it behaves as that program.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod environment;
 mod ovsdb_client;
 mod ovsdb_server;
@@ -33,10 +34,25 @@ enum Command {
     OvsdbClient(ovsdb_client::Args),
     /// Make, inspect and change database files that no server has open
     OvsdbTool(ovsdb_tool::Args),
+    /// Measure an OVSDB server against the installed one of Open vSwitch
+    Bench(bench::Args),
 }
 
 /// The programs that a link may name.
 const PROGRAMS: [&str; 3] = ["ovsdb-server", "ovsdb-client", "ovsdb-tool"];
+
+/// Prints what is wrong with the command line, or the help that it asked for.
+fn refuse(error: &clap::Error, command: Option<&OsString>) -> ExitCode {
+    // Nobody is there to hear that the message could not be printed.
+    let _ = error.print();
+    let replaces_a_program = command.and_then(|c| c.to_str()).is_some_and(|c| PROGRAMS.contains(&c));
+    match error.exit_code() {
+        0 => ExitCode::SUCCESS,
+        // Scripts know the exit status of Open vSwitch's programs.
+        _ if replaces_a_program => ExitCode::FAILURE,
+        code => ExitCode::from(u8::try_from(code).unwrap_or(2)),
+    }
+}
 
 fn main() -> ExitCode {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
@@ -44,10 +60,15 @@ fn main() -> ExitCode {
     if let Some(program) = program.filter(|p| PROGRAMS.contains(&p.as_str())) {
         arguments.insert(1, program.into());
     }
-    match Cli::parse_from(arguments).command {
+    let command = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli.command,
+        Err(error) => return refuse(&error, arguments.get(1)),
+    };
+    match command {
         Command::Serve(args) => serve::main(args),
         Command::OvsdbServer(args) => ovsdb_server::main(args),
         Command::OvsdbClient(args) => ovsdb_client::main(args),
         Command::OvsdbTool(args) => ovsdb_tool::main(args),
+        Command::Bench(args) => bench::main(args),
     }
 }

@@ -8,7 +8,7 @@ use cowslip_ovsdb::message::write_request;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// How much is read from a socket at once.
@@ -24,10 +24,10 @@ const INLINE_MESSAGE_BYTES_MAX: usize = 256 << 10;
 pub(crate) async fn run(stream: Stream, id: SessionId, shared: Arc<Shared>, peer: String) {
     tracing::debug!(session = id.0, peer, "connected");
     let is_local = stream.is_local();
-    let (session, events) = Session::new(id, shared);
+    let session = Session::new(id, shared);
     let probe_ms = session.shared.options.probe_interval_ms.unwrap_or(if is_local { 0 } else { 5000 });
     let mut driver =
-        Driver { session, events, probe: (probe_ms > 0).then(|| Duration::from_millis(probe_ms)) };
+        Driver { session, probe: (probe_ms > 0).then(|| Duration::from_millis(probe_ms)) };
     match driver.serve(stream).await {
         Ended::Closed => tracing::debug!(session = id.0, peer, "disconnected"),
         Ended::Stopping => {}
@@ -37,7 +37,6 @@ pub(crate) async fn run(stream: Stream, id: SessionId, shared: Arc<Shared>, peer
 
 struct Driver {
     session: Session,
-    events: mpsc::UnboundedReceiver<Event>,
     probe: Option<Duration>,
 }
 
@@ -59,7 +58,7 @@ impl Driver {
             let slices = session.output.slices();
             let turn = tokio::select! {
                 biased;
-                event = self.events.recv() => Turn::Event(event),
+                event = session.arrivals.recv() => Turn::Event(event),
                 count = write.write_vectored(&slices), if !session.output.is_empty() => Turn::Wrote(count),
                 count = read_some(&mut read, &mut framer), if may_read => Turn::Read(count),
                 _ = published.changed(), if wants_updates => Turn::Again,
@@ -117,10 +116,7 @@ impl Driver {
 
     fn take_events(&mut self, first: Event) -> Result<(), Ended> {
         self.session.handle_event(first)?;
-        while let Ok(event) = self.events.try_recv() {
-            self.session.handle_event(event)?;
-        }
-        Ok(())
+        self.session.take_events()
     }
 
     /// Nothing came for a probe interval: asks whether the client lives, or ends the session if that was asked before.

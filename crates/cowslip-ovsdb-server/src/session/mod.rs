@@ -22,6 +22,7 @@ pub use requests::REQUESTS_OPEN_MAX;
 
 pub(crate) use driver::run;
 
+use crate::database::Database;
 use crate::host::{Answer, Job};
 use crate::server::Shared;
 use cowslip_ovsdb::error::Error;
@@ -31,7 +32,7 @@ use output::Output;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 /// A session, by its number on this server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +47,10 @@ pub(crate) enum Event {
     Locked(String),
     /// A lock was taken from this session.
     Stolen(String),
+    /// A database was added.
+    DatabaseAdded,
+    /// A database is no longer served.
+    DatabaseRemoved(Arc<Database>),
 }
 
 /// Sends events to a session; they are lost when it has ended.
@@ -77,6 +82,8 @@ pub(crate) enum Ended {
     Silent(u64),
     #[error("the client is too far behind: its updates have left the history")]
     Behind,
+    #[error("the set of databases has changed, which the client did not want to be told of")]
+    DatabasesChanged,
     #[error("the server is stopping")]
     Stopping,
 }
@@ -93,6 +100,7 @@ pub(crate) struct Session {
     open: HashMap<u64, Open>,
     requests: u64,
     events: EventSender,
+    arrivals: mpsc::UnboundedReceiver<Event>,
     ended: Arc<AtomicBool>,
     is_change_aware: bool,
     awaits_probe: bool,
@@ -100,13 +108,15 @@ pub(crate) struct Session {
 
 struct Open {
     id: String,
-    database: Arc<crate::database::Database>,
+    database: Arc<Database>,
 }
 
 impl Session {
-    fn new(id: SessionId, shared: Arc<Shared>) -> (Self, mpsc::UnboundedReceiver<Event>) {
+    fn new(id: SessionId, shared: Arc<Shared>) -> Self {
         let (sender, receiver) = mpsc::unbounded_channel();
-        let session = Session {
+        let events = EventSender::new(sender);
+        shared.register(id, &events);
+        Session {
             id,
             shared,
             output: Output::default(),
@@ -114,12 +124,39 @@ impl Session {
             locks: Vec::new(),
             open: HashMap::new(),
             requests: 0,
-            events: EventSender::new(sender),
+            events,
+            arrivals: receiver,
             ended: Arc::default(),
             is_change_aware: false,
             awaits_probe: false,
-        };
-        (session, receiver)
+        }
+    }
+
+    /// Takes all events that have come.
+    fn take_events(&mut self) -> Result<(), Ended> {
+        while let Ok(event) = self.arrivals.try_recv() {
+            self.handle_event(event)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a database's committer has reached what this session sent before, and takes the answers: what comes
+    /// next sees what was written, and its reply follows theirs. Transactions that wait for something are not waited for.
+    async fn catch_up(&mut self, database: &Arc<Database>) -> Result<(), Ended> {
+        if self.open.values().any(|open| Arc::ptr_eq(&open.database, database)) {
+            let (reached, passed) = oneshot::channel();
+            let mark = database.pipeline.call(move |_, batch| {
+                batch.answer(move |_| {
+                    // A session that has ended does not wait any more.
+                    let _ = reached.send(());
+                });
+            });
+            if mark.is_ok() {
+                // An error means that the committer is gone; then there is nothing to wait for.
+                let _ = passed.await;
+            }
+        }
+        self.take_events()
     }
 
     /// Takes an event; updates that belong before its message are sent first.
@@ -131,6 +168,12 @@ impl Session {
             Event::Stolen(name) if self.locks.contains(&name) => self.notify_lock("stolen", &name),
             // Unlocked meanwhile.
             Event::Locked(_) | Event::Stolen(_) => {}
+            // A client that does not know of changes to the set of databases learns by connecting anew.
+            Event::DatabaseAdded | Event::DatabaseRemoved(_) if !self.is_change_aware => {
+                return Err(Ended::DatabasesChanged);
+            }
+            Event::DatabaseAdded => {}
+            Event::DatabaseRemoved(database) => self.cancel_monitors(&database),
         }
         Ok(())
     }
@@ -161,6 +204,7 @@ impl Session {
 impl Drop for Session {
     /// Unstarted transactions go first, then the locks are passed on.
     fn drop(&mut self) {
+        self.shared.forget(self.id);
         self.ended.store(true, Ordering::Release);
         for open in self.open.values() {
             // A database that is gone has nothing of this session's any more.

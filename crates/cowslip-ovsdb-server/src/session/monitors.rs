@@ -51,6 +51,7 @@ impl Session {
                 return Ok(());
             }
         };
+        self.catch_up(database).await?;
         if let Some(generation) = last_id.and_then(|last| self.resume(id, database, &spec, &last)) {
             self.begin_monitor(monitor_id, database, spec, generation);
             return Ok(());
@@ -137,8 +138,7 @@ impl Session {
     /// Ends a monitor.
     pub(super) fn monitor_cancel(&mut self, id: &str, params: &[Json<'_>]) {
         let [monitor_id] = params else {
-            let error = Error::syntax(&Json::Array(params.to_vec()), "invalid parameters");
-            return self.reply_error(id, &error);
+            return self.reply_error_text(id, "invalid parameters");
         };
         let monitor_id = monitor_id.to_sorted_string();
         match self.monitors.iter().position(|m| m.id == monitor_id) {
@@ -150,13 +150,35 @@ impl Session {
         }
     }
 
+    /// Tells the client that the monitors of a database that is gone have ended.
+    pub(super) fn cancel_monitors(&mut self, database: &Arc<Database>) {
+        let (gone, kept) = std::mem::take(&mut self.monitors).into_iter().partition(|m| Arc::ptr_eq(&m.database, database));
+        self.monitors = kept;
+        let gone: Vec<Monitor> = gone;
+        for monitor in gone {
+            self.output.append(|out| {
+                write_notification(out, "monitor_canceled", |out| {
+                    out.push('[');
+                    out.push_str(&monitor.id);
+                    out.push(']');
+                });
+            });
+        }
+    }
+
     /// Changes a monitor's conditions; what enters or leaves the client's sight goes out before the reply, under the
     /// new id.
-    pub(super) fn monitor_cond_change(&mut self, id: &str, params: &[Json<'_>]) {
+    pub(super) async fn monitor_cond_change(&mut self, id: &str, params: &[Json<'_>]) -> Result<(), Ended> {
+        let monitor_id = params.first().map(Json::to_sorted_string);
+        let monitor = self.monitors.iter().find(|m| Some(&m.id) == monitor_id.as_ref());
+        if let Some(database) = monitor.map(|m| m.database.clone()) {
+            self.catch_up(&database).await?;
+        }
         match self.change_conditions(params) {
             Ok(()) => self.reply(id, |out| out.push_str("{}")),
             Err(error) => self.reply_error(id, &error),
         }
+        Ok(())
     }
 
     fn change_conditions(&mut self, params: &[Json<'_>]) -> Result<(), Error> {

@@ -28,6 +28,11 @@ impl Session {
         match Message::from_json(json).map_err(|e| malformed(e.to_string()))? {
             Message::Request { method, params, id } => {
                 self.flush_monitors()?;
+                // The values of transactions are checked one by one, where the error can say more.
+                if method != "transact" && !params.iter().all(Json::is_finite) {
+                    self.reply_error(&id.to_sorted_string(), &fault(&params, "a number is out of range"));
+                    return Ok(());
+                }
                 self.request(&method, &params, id.to_sorted_string()).await
             }
             Message::Notification { method, params } => {
@@ -37,12 +42,11 @@ impl Session {
                 Ok(())
             }
             Message::Reply { id, .. } => {
-                let is_probe = id.as_str() == Some("echo");
-                if is_probe && std::mem::take(&mut self.awaits_probe) {
-                    Ok(())
-                } else {
-                    Err(Ended::Malformed("a reply to nothing".to_string()))
+                if id.as_str() != Some("echo") {
+                    return Err(Ended::Malformed("a reply to nothing".to_string()));
                 }
+                self.awaits_probe = false;
+                Ok(())
             }
         }
     }
@@ -57,7 +61,7 @@ impl Session {
             "monitor" => return self.begin(method, Dialect::Plain, &id, params).await,
             "monitor_cond" => return self.begin(method, Dialect::Conditional, &id, params).await,
             "monitor_cond_since" => return self.begin(method, Dialect::Since, &id, params).await,
-            "monitor_cond_change" => self.monitor_cond_change(&id, params),
+            "monitor_cond_change" => return self.monitor_cond_change(&id, params).await,
             "monitor_cancel" => self.monitor_cancel(&id, params),
             "lock" | "steal" => match self.acquire(method, params) {
                 Ok(owns) => self.reply(&id, |out| out.push_str(&format!("{{\"locked\":{owns}}}"))),

@@ -9,7 +9,9 @@ use cowslip_ovsdb::framing::{Framer, MESSAGE_BYTES_MAX};
 use cowslip_ovsdb::json::Json;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
 
 /// The port of a `tcp:` address without one.
 pub(crate) const PORT: u16 = 6640;
@@ -50,7 +52,24 @@ impl Write for Stream {
     }
 }
 
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Stream::Unix(stream) => stream.as_fd(),
+            Stream::Tcp(stream) => stream.as_fd(),
+        }
+    }
+}
+
 impl Stream {
+    /// Whether reads and writes fail rather than wait.
+    pub(crate) fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => stream.set_nonblocking(nonblocking),
+            Stream::Tcp(stream) => stream.set_nonblocking(nonblocking),
+        }
+    }
+
     /// Connects to `unix:PATH` or `tcp:HOST[:PORT]`, or waits for a server to connect to `punix:PATH` or
     /// `ptcp:[PORT][:HOST]`.
     pub(crate) fn open(server: &str) -> Result<Stream, ClientError> {
@@ -58,7 +77,7 @@ impl Stream {
         let listen = |source| ClientError::Listen { server: server.to_owned(), source };
         let (method, rest) = server.split_once(':').unwrap_or((server, ""));
         match method {
-            "unix" => UnixStream::connect(rest).map(Stream::Unix).map_err(connect),
+            "unix" => UnixStream::connect(socket_path(rest)).map(Stream::Unix).map_err(connect),
             "tcp" => {
                 let (host, port) = host_and_port(rest).ok_or_else(|| ClientError::Address { server: server.to_owned() })?;
                 let stream = TcpStream::connect((host, port)).map_err(connect)?;
@@ -85,6 +104,18 @@ impl Stream {
             _ => Err(ClientError::Address { server: server.to_owned() }),
         }
     }
+}
+
+/// The directory of the local server's socket.
+pub(super) fn run_directory() -> PathBuf {
+    std::env::var_os("OVS_RUNDIR").unwrap_or_else(|| "/var/run/openvswitch".into()).into()
+}
+
+/// A relative path is meant from the run directory, as the reference tools have it; from the working directory if there
+/// is no such socket.
+fn socket_path(path: &str) -> PathBuf {
+    let in_run_directory = run_directory().join(path);
+    if in_run_directory.exists() { in_run_directory } else { PathBuf::from(path) }
 }
 
 /// Splits `HOST`, `HOST:PORT`, `[V6]` or `[V6]:PORT`.

@@ -4,11 +4,11 @@
 //! Where that one prints rows, tables or columns in the order of its hash tables, this one sorts them by name or UUID.
 //! Messages on standard error are our own.
 
-mod clock;
+pub(crate) mod clock;
 mod commands;
-mod connection;
+pub(crate) mod connection;
 mod dump;
-mod error;
+pub(crate) mod error;
 mod json;
 mod lock;
 mod monitor;
@@ -62,7 +62,7 @@ struct Options {
     /// Short for --format=list --data=bare --no-headings.
     #[arg(long)]
     bare: bool,
-    /// Cuts the columns of text tables to this many characters.
+    /// Cuts the columns of text tables to this many bytes.
     #[arg(long, value_name = "N", default_value_t = 0)]
     max_column_width: usize,
     /// Prints the time with each update of a monitor.

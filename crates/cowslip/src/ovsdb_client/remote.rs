@@ -1,6 +1,6 @@
 //! Which server and which database a command means, from what its arguments leave out.
 
-use super::connection::Connection;
+use super::connection::{Connection, run_directory};
 use super::error::ClientError;
 use super::json::{Value, object, string};
 use cowslip_ovsdb::json::Json;
@@ -26,8 +26,7 @@ pub(crate) struct Target<'a> {
 
 /// The address of the local server.
 pub(crate) fn default_server() -> String {
-    let directory = std::env::var("OVS_RUNDIR").unwrap_or_else(|_| "/var/run/openvswitch".to_owned());
-    format!("unix:{directory}/db.sock")
+    format!("unix:{}", run_directory().join("db.sock").display())
 }
 
 /// Whether an argument looks like an address rather than a name or JSON.

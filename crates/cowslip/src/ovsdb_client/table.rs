@@ -47,7 +47,7 @@ pub(crate) struct Style {
     pub(crate) headings: bool,
     /// Whether JSON is spread over lines.
     pub(crate) pretty: bool,
-    /// The most characters of a column of a text table; no limit if zero.
+    /// The most bytes of a column of a text table; no limit if zero.
     pub(crate) max_column_width: usize,
 }
 
@@ -130,10 +130,11 @@ impl Table {
     fn print_table(&self, style: &Style, cells: &[Vec<String>], out: &mut String) {
         let mut widths = Vec::with_capacity(self.headings.len());
         for (x, heading) in self.headings.iter().enumerate() {
-            let content = cells.iter().map(|row| width(&row[x])).max().unwrap_or(0);
+            // Bytes, not characters, as the reference tool counts.
+            let content = cells.iter().map(|row| row[x].len()).max().unwrap_or(0);
             let limit = if style.max_column_width == 0 { usize::MAX } else { style.max_column_width };
             // A heading is never cut: without it nobody knows what the column is.
-            let heading = if style.headings { width(&heading.name) } else { 0 };
+            let heading = if style.headings { heading.name.len() } else { 0 };
             widths.push(content.min(limit).max(heading));
         }
         let print = |out: &mut String, texts: &mut dyn Iterator<Item = &str>| {
@@ -240,18 +241,11 @@ fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-fn width(text: &str) -> usize {
-    text.chars().count()
-}
-
-/// Appends `text`, cut or filled up to `width` characters.
+/// Appends `text`, cut or filled up to `width` bytes; the cut leaves no half character.
 fn pad(out: &mut String, text: &str, width: usize) {
-    let mut used = 0;
-    for c in text.chars().take(width) {
-        out.push(c);
-        used += 1;
-    }
-    out.extend(std::iter::repeat_n(' ', width - used));
+    let cut = (0..=width.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    out.push_str(&text[..cut]);
+    out.extend(std::iter::repeat_n(' ', width - cut));
 }
 
 fn csv_field(text: &str) -> String {
@@ -381,7 +375,7 @@ mod tests {
     fn layouts() {
         assert_eq!(
             printed(Format::Table, CellFormat::String, true),
-            "T table\n_uuid                                names\n------------------------------------ ----------\n\
+            "T table\n_uuid                                names\n------------------------------------ -----------\n\
              11111111-2222-3333-4444-555555555555 [a, \"é<,\"]\n11111111-2222-3333-4444-555555555555 []\n"
         );
         assert_eq!(

