@@ -15,7 +15,7 @@ use cowslip_engine::{
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// A row without its UUID, which is its key in the table.
 #[derive(Clone, Debug, PartialEq)]
@@ -122,6 +122,9 @@ impl RowDelta {
     }
 }
 
+/// The values of an index's columns. Shared, because changing one entry of an index copies its neighbours' keys.
+pub type IndexKey = Arc<[Datum]>;
+
 /// The engine's view of an OVSDB database.
 #[derive(Debug)]
 pub struct Ovsdb;
@@ -135,14 +138,15 @@ pub struct Note {
 
 impl Model for Ovsdb {
     type Value = Row;
-    type Key = Vec<Datum>;
+    type Key = IndexKey;
     type Delta = RowDelta;
     type Meta = Schema;
     type Note = Note;
 
     fn layout(schema: &Schema) -> Vec<TableLayout> {
-        let layout = |t: &crate::schema::TableSchema| TableLayout {
-            indexes: vec![IndexKind::Primary; t.indexes.len()],
+        let layout = |t: &crate::schema::TableSchema| {
+            let declared = std::iter::repeat_n(IndexKind::Primary, t.indexes.len());
+            TableLayout { indexes: declared.chain(t.client_indexes.iter().map(|i| i.kind)).collect() }
         };
         schema.tables.iter().map(layout).collect()
     }
@@ -152,17 +156,21 @@ impl Model for Ovsdb {
         table: TableIx,
         index: IndexIx,
         step: &Step<'_, Self>,
-        out: &mut KeyChanges<Vec<Datum>>,
+        out: &mut KeyChanges<IndexKey>,
     ) {
-        let columns = &schema.at(table).indexes[usize::from(index.0)];
-        let key = |row: &Row| columns.iter().map(|c| row.data(*c).clone()).collect::<Vec<_>>();
-        if let (Some(old), Some(new)) = (step.old, step.new)
-            && !columns.iter().any(|c| step.delta.differs(*c, old, new))
-        {
-            return;
+        let table = schema.at(table);
+        let may_differ = |column: ColumnIx| match (step.old, step.new) {
+            (Some(old), Some(new)) => step.delta.differs(column, old, new),
+            _ => true,
+        };
+        if table.key_parts_any(index, may_differ) {
+            let key = |row: &Row| table.key_of(index, row);
+            let (old, new) = (step.old.and_then(key), step.new.and_then(key));
+            if old != new {
+                out.removed.extend(old);
+                out.added.extend(new);
+            }
         }
-        out.removed.extend(step.old.map(key));
-        out.added.extend(step.new.map(key));
     }
 
     fn references(schema: &Schema, table: TableIx, step: &Step<'_, Self>, out: &mut ReferenceChanges) {

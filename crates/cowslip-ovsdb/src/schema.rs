@@ -9,9 +9,12 @@
 
 use crate::error::{Error, ErrorKind};
 use crate::json::Json;
+use crate::atom::Atom;
+use crate::datum::Datum;
 use crate::members::{Kind, Members, is_id};
+use crate::row::{IndexKey, Row};
 use crate::types::ColumnType;
-use cowslip_engine::{Strength, TableIx};
+use cowslip_engine::{IndexIx, IndexKind, Strength, TableIx};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -46,6 +49,58 @@ pub struct ColumnSchema {
     pub persistent: bool,
 }
 
+/// One part of the key of a client's index.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeyPart {
+    /// The value of a column; that of an optional column may be empty, which is a value like any other.
+    Column(ColumnIx),
+    /// The value that a map column has for a key.
+    MapValue {
+        /// The map.
+        column: ColumnIx,
+        /// The key.
+        key: Atom,
+        /// Whether a row without the key has an empty value there; else it is not in the index.
+        indexes_absence: bool,
+    },
+}
+
+/// An index that a client keeps and the server does not know of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientIndex {
+    /// Whether two rows with one key break a rule of the client's.
+    pub kind: IndexKind,
+    /// What the key consists of.
+    pub parts: Vec<KeyPart>,
+}
+
+impl KeyPart {
+    /// The column that the part looks at.
+    pub fn column(&self) -> ColumnIx {
+        match self {
+            KeyPart::Column(column) | KeyPart::MapValue { column, .. } => *column,
+        }
+    }
+
+    /// The part's value in a row; none if the row is not to be in the index.
+    fn value(&self, row: &Row) -> Option<Datum> {
+        match self {
+            KeyPart::Column(column) => Some(row.data(*column).clone()),
+            KeyPart::MapValue { column, key, indexes_absence } => match row.data(*column).value(key) {
+                Some(value) => Some(Datum::One(value.clone())),
+                None => indexes_absence.then_some(Datum::EMPTY),
+            },
+        }
+    }
+}
+
+impl ClientIndex {
+    /// A row's key; none if the row is not in the index.
+    pub fn key(&self, row: &Row) -> Option<IndexKey> {
+        self.parts.iter().map(|part| part.value(row)).collect()
+    }
+}
+
 /// A table's definition.
 #[derive(Clone, Debug)]
 pub struct TableSchema {
@@ -59,10 +114,12 @@ pub struct TableSchema {
     pub is_root: bool,
     /// The column sets whose values must be unique.
     pub indexes: Vec<Vec<ColumnIx>>,
+    /// Indexes that a client keeps besides those; they follow them in the engine's numbering.
+    pub client_indexes: Vec<ClientIndex>,
     /// The columns that refer to rows.
     pub references: Vec<ColumnIx>,
     by_name: HashMap<Arc<str>, ColumnIx>,
-    default_columns: Box<[crate::datum::Datum]>,
+    default_columns: Box<[Datum]>,
 }
 
 /// A database's definition.
@@ -115,8 +172,43 @@ impl TableSchema {
         [Column::Uuid, Column::Version].into_iter().chain(data).collect()
     }
 
+    /// The client's index with this number in the engine; none if it is one of the schema's.
+    pub fn client_index(&self, index: IndexIx) -> Option<&ClientIndex> {
+        usize::from(index.0).checked_sub(self.indexes.len()).and_then(|i| self.client_indexes.get(i))
+    }
+
+    /// A row's key in an index; none if the row is not in it.
+    pub fn key_of(&self, index: IndexIx, row: &Row) -> Option<IndexKey> {
+        match self.client_index(index) {
+            Some(index) => index.key(row),
+            None => {
+                let columns = self.indexes.get(usize::from(index.0))?;
+                Some(columns.iter().map(|c| row.data(*c).clone()).collect())
+            }
+        }
+    }
+
+    /// Whether any column of an index is one that `wanted` tells.
+    pub(crate) fn key_parts_any(&self, index: IndexIx, wanted: impl Fn(ColumnIx) -> bool) -> bool {
+        match self.client_index(index) {
+            Some(index) => index.parts.iter().any(|part| wanted(part.column())),
+            None => self.indexes.get(usize::from(index.0)).is_some_and(|i| i.iter().any(|c| wanted(*c))),
+        }
+    }
+
+    /// What the key of an index consists of.
+    pub fn key_parts(&self, index: IndexIx) -> Vec<KeyPart> {
+        match self.client_index(index) {
+            Some(index) => index.parts.clone(),
+            None => {
+                let columns = self.indexes.get(usize::from(index.0)).map_or(&[][..], Vec::as_slice);
+                columns.iter().map(|c| KeyPart::Column(*c)).collect()
+            }
+        }
+    }
+
     /// The values of a row that was given none.
-    pub fn defaults(&self) -> &[crate::datum::Datum] {
+    pub fn defaults(&self) -> &[Datum] {
         &self.default_columns
     }
 }
@@ -259,6 +351,7 @@ impl TableSchema {
             max_rows,
             is_root: matches!(is_root, Some(Json::Bool(true))),
             indexes: Vec::new(),
+            client_indexes: Vec::new(),
             references: Vec::new(),
             by_name,
             default_columns,

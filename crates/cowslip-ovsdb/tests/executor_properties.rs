@@ -216,7 +216,7 @@ fn check_database(root: &Root<Ovsdb>) {
         assert!(definition.max_rows.is_none_or(|max| root.len(table) as u64 <= max));
         for (i, columns) in definition.indexes.iter().enumerate() {
             for (id, row) in root.scan(table) {
-                let key: Vec<Datum> = columns.iter().map(|c| row.data(*c).clone()).collect();
+                let key: std::sync::Arc<[Datum]> = columns.iter().map(|c| row.data(*c).clone()).collect();
                 let holders: Vec<Uuid> = root.lookup(table, IndexIx(i as u16), &key).collect();
                 assert_eq!(holders, [*id], "index {i} of {}", definition.name);
             }

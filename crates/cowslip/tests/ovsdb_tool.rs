@@ -290,6 +290,10 @@ fn answers_and_statuses_are_the_same() {
         &["query", "Ours.db", "[]"],
         &["query", "Ours.db", "[\"Other\"]"],
         &["query", "Ours.db", "[\"Farm\"]"],
+        &["nonsense"],
+        &["--nonsense"],
+        &["create", "a", "b", "c"],
+        &[],
     ];
     for args in cases {
         let [reference, ours] = BOTH.map(|tool| tool.run(path, args));

@@ -4,7 +4,6 @@
 //! has its default. Invariant: every value of the result fits its column; references, counts of rows and indexes are not
 //! looked at.
 
-use std::fmt;
 use std::sync::Arc;
 
 use cowslip_engine::{Draft, Root};
@@ -16,7 +15,8 @@ use cowslip_ovsdb::schema::{Column, Schema, TableSchema};
 use cowslip_ovsdb::types::ColumnType;
 
 /// A value that the new schema does not allow.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("a value of column {column} in table {table} does not fit the new schema: {source}")]
 #[non_exhaustive]
 pub struct ConversionError {
     /// The table's name.
@@ -25,19 +25,6 @@ pub struct ConversionError {
     pub column: String,
     /// Why the value does not fit.
     pub source: Error,
-}
-
-impl fmt::Display for ConversionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { table, column, source } = self;
-        write!(f, "a value of column {column} in table {table} does not fit the new schema: {source}")
-    }
-}
-
-impl std::error::Error for ConversionError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
-    }
 }
 
 /// The same rows under another schema.

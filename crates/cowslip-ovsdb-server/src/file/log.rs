@@ -20,22 +20,27 @@ const READ_BYTES: usize = 1 << 20;
 pub type Hash = [u8; 20];
 
 /// What is wrong with the framing of a record.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameFault {
     /// The disk gave an error.
+    #[error("reading failed: {source}")]
     Io {
         /// What went wrong.
+        #[from]
         source: io::Error,
     },
     /// There is no header line of the form it must have.
+    #[error("no record header, but \"{found}\"")]
     Header {
         /// The beginning of what is there instead.
         found: String,
     },
     /// The file belongs to a clustered database.
+    #[error("a record of a clustered database")]
     Clustered,
     /// The file ends inside the record.
+    #[error("the record should have {announced} bytes, and the file ends after {present}")]
     Torn {
         /// The bytes that the header announces.
         announced: u64,
@@ -43,39 +48,11 @@ pub enum FrameFault {
         present: u64,
     },
     /// The content is not what was written.
+    #[error("the record's {bytes} bytes don't match their SHA-1")]
     Hash {
         /// The bytes of the content.
         bytes: usize,
     },
-}
-
-impl fmt::Display for FrameFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io { source } => write!(f, "reading failed: {source}"),
-            Self::Header { found } => write!(f, "no record header, but \"{found}\""),
-            Self::Clustered => f.write_str("a record of a clustered database"),
-            Self::Torn { announced, present } => {
-                write!(f, "the record should have {announced} bytes, and the file ends after {present}")
-            }
-            Self::Hash { bytes } => write!(f, "the record's {bytes} bytes don't match their SHA-1"),
-        }
-    }
-}
-
-impl std::error::Error for FrameFault {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Io { source } => Some(source),
-            _ => None,
-        }
-    }
-}
-
-impl From<io::Error> for FrameFault {
-    fn from(source: io::Error) -> Self {
-        Self::Io { source }
-    }
 }
 
 /// A record whose hash is right.

@@ -9,7 +9,6 @@
 //! with such a difference stores whole values instead.
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use cowslip_engine::{ChangeSet, Draft, RecordChange, Root, TableIx, Uuid};
@@ -238,30 +237,35 @@ fn misread_as_difference(schema: &Schema, changes: &ChangeSet<Ovsdb>) -> bool {
 }
 
 /// What is wrong with the content of a record.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContentFault {
     /// It is not JSON.
+    #[error("the record is not JSON: {source}")]
     Json {
         /// Where and why.
         source: cowslip_ovsdb::json::JsonError,
     },
     /// Something is an object that must be, or is none that must be one.
+    #[error("{expected} expected")]
     Form {
         /// What was expected, and where.
         expected: &'static str,
     },
     /// A member beginning with an underscore that nobody here knows. It might change the meaning of all others.
+    #[error("unknown special member \"{name}\"")]
     Special {
         /// Its name.
         name: String,
     },
     /// A table that the schema lacks.
+    #[error("no table named {name}")]
     Table {
         /// Its name.
         name: String,
     },
     /// A column that the table lacks.
+    #[error("no column {name} in table {table}")]
     Column {
         /// The table's name.
         table: String,
@@ -269,16 +273,19 @@ pub enum ContentFault {
         name: String,
     },
     /// A row's name is not a UUID.
+    #[error("\"{name}\" is not a valid UUID")]
     RowName {
         /// The name.
         name: String,
     },
     /// A row is deleted that does not exist.
+    #[error("row {row} is deleted and does not exist")]
     Absent {
         /// The row.
         row: Uuid,
     },
     /// A value that does not fit its column.
+    #[error("column {column} of table {table}: {source}")]
     Value {
         /// The table's name.
         table: String,
@@ -288,6 +295,7 @@ pub enum ContentFault {
         source: Error,
     },
     /// A difference leaves a column with too few or too many members.
+    #[error("column {column} of table {table} would have {members} members")]
     Count {
         /// The table's name.
         table: String,
@@ -297,6 +305,7 @@ pub enum ContentFault {
         members: usize,
     },
     /// Two rows of one table agree in an index.
+    #[error("rows of table {table} agree in an index: {}", list(rows))]
     Duplicate {
         /// The table's name.
         table: String,
@@ -304,43 +313,15 @@ pub enum ContentFault {
         rows: Vec<Uuid>,
     },
     /// A schema in the middle of the file is none.
+    #[error("a schema inside the file is bad: {source}")]
     Schema {
         /// What is wrong with it.
         source: Error,
     },
 }
 
-impl fmt::Display for ContentFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Json { source } => write!(f, "the record is not JSON: {source}"),
-            Self::Form { expected } => write!(f, "{expected} expected"),
-            Self::Special { name } => write!(f, "unknown special member \"{name}\""),
-            Self::Table { name } => write!(f, "no table named {name}"),
-            Self::Column { table, name } => write!(f, "no column {name} in table {table}"),
-            Self::RowName { name } => write!(f, "\"{name}\" is not a valid UUID"),
-            Self::Absent { row } => write!(f, "row {row} is deleted and does not exist"),
-            Self::Value { table, column, source } => write!(f, "column {column} of table {table}: {source}"),
-            Self::Count { table, column, members } => {
-                write!(f, "column {column} of table {table} would have {members} members")
-            }
-            Self::Duplicate { table, rows } => {
-                write!(f, "rows of table {table} agree in an index:")?;
-                rows.iter().try_for_each(|row| write!(f, " {row}"))
-            }
-            Self::Schema { source } => write!(f, "a schema inside the file is bad: {source}"),
-        }
-    }
-}
-
-impl std::error::Error for ContentFault {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Json { source } => Some(source),
-            Self::Value { source, .. } | Self::Schema { source } => Some(source),
-            _ => None,
-        }
-    }
+fn list(rows: &[Uuid]) -> String {
+    rows.iter().map(Uuid::to_string).collect::<Vec<_>>().join(" ")
 }
 
 /// Applies records to drafts under one schema.

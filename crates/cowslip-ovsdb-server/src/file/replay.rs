@@ -67,37 +67,23 @@ impl fmt::Display for Damage {
 }
 
 /// What is wrong with a record.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordFault {
     /// Its framing: length or checksum.
+    #[error(transparent)]
     Frame {
         /// What exactly.
+        #[from]
         source: FrameFault,
     },
     /// Its content, although that is what was written.
+    #[error(transparent)]
     Content {
         /// What exactly.
+        #[from]
         source: ContentFault,
     },
-}
-
-impl fmt::Display for RecordFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Frame { source } => source.fmt(f),
-            Self::Content { source } => source.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for RecordFault {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Frame { source } => Some(source),
-            Self::Content { source } => Some(source),
-        }
-    }
 }
 
 /// The newest changes of a file, ready for the feed, so that clients of a restarted server get differences.

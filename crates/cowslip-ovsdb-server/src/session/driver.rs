@@ -26,8 +26,7 @@ pub(crate) async fn run(stream: Stream, id: SessionId, shared: Arc<Shared>, peer
     let is_local = stream.is_local();
     let session = Session::new(id, shared);
     let probe_ms = session.shared.options.probe_interval_ms.unwrap_or(if is_local { 0 } else { 5000 });
-    let mut driver =
-        Driver { session, probe: (probe_ms > 0).then(|| Duration::from_millis(probe_ms)) };
+    let mut driver = Driver { session, probe: (probe_ms > 0).then(|| Duration::from_millis(probe_ms)) };
     match driver.serve(stream).await {
         Ended::Closed => tracing::debug!(session = id.0, peer, "disconnected"),
         Ended::Stopping => {}

@@ -152,7 +152,8 @@ impl Session {
 
     /// Tells the client that the monitors of a database that is gone have ended.
     pub(super) fn cancel_monitors(&mut self, database: &Arc<Database>) {
-        let (gone, kept) = std::mem::take(&mut self.monitors).into_iter().partition(|m| Arc::ptr_eq(&m.database, database));
+        let (gone, kept) =
+            std::mem::take(&mut self.monitors).into_iter().partition(|m| Arc::ptr_eq(&m.database, database));
         self.monitors = kept;
         let gone: Vec<Monitor> = gone;
         for monitor in gone {

@@ -229,6 +229,24 @@ fn a_full_disk_refuses_the_commit_and_takes_the_next() {
     assert_eq!(content(&Db::open(&disk).expect("the file is good").root), after);
 }
 
+/// A later record, as long as the first refused one, must not lead on to the second.
+#[test]
+fn what_was_refused_stays_refused_whatever_survives_a_crash() {
+    const REFUSED: u8 = 6;
+    for seed in 0..64 {
+        let disk = SimDisk::new();
+        Db::create(&disk).expect("the disk works");
+        let mut db = Db::open(&disk).expect("the file is good");
+        let batch: Vec<_> = (10..10 + REFUSED).map(|cow| db.prepare(&[Change::Insert { cow }])).collect();
+        disk.inject(disk.steps(), Fault::Full);
+        let refused = db.journal.append(&batch);
+        assert!(matches!(refused, Err(AppendError::NotWritten { .. })));
+        assert!(db.commit(&[Change::Insert { cow: 20 }]).expect("there is room again"));
+        let rows = content(&Db::open(&disk.crash_by(seed)).expect("the file is good").root).len();
+        assert!(rows <= 1, "seed {seed}: {rows} rows");
+    }
+}
+
 #[test]
 fn a_torn_tail_is_put_aside_before_the_first_write() {
     use cowslip_engine::storage::{OpenMode, Storage};

@@ -252,12 +252,17 @@ impl Db {
         editor.finish()
     }
 
+    /// A transaction's commit, ready to be appended.
+    pub(crate) fn prepare(&self, changes: &[Change]) -> Commit<Ovsdb> {
+        let changes = self.draft(changes).expect("the test's changes are acceptable");
+        commit(Arc::new(changes))
+    }
+
     /// Appends a transaction and applies it; false if it was not acceptable.
     pub(crate) fn commit(&mut self, changes: &[Change]) -> Result<bool, AppendError> {
         let Some(changes) = self.draft(changes) else { return Ok(false) };
         let changes = Arc::new(changes);
-        let note = Arc::new(Note { comment: Some("a comment".to_owned()) });
-        self.journal.append(&[Commit { changes: Arc::clone(&changes), note, root: None }])?;
+        self.journal.append(&[commit(Arc::clone(&changes))])?;
         self.root.apply(&changes);
         Ok(true)
     }
@@ -279,4 +284,9 @@ impl Db {
         self.root = root;
         Ok(())
     }
+}
+
+fn commit(changes: Arc<ChangeSet<Ovsdb>>) -> Commit<Ovsdb> {
+    let note = Arc::new(Note { comment: Some("a comment".to_owned()) });
+    Commit { changes, note, root: None }
 }

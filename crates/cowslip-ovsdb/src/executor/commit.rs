@@ -12,7 +12,7 @@ use crate::datum::{Datum, Member, MemberChange};
 use crate::error::{Error, ErrorKind};
 use crate::mutation::replace_members;
 use crate::row::{Ovsdb, Row, RowDelta};
-use crate::schema::{Column, ColumnIx};
+use crate::schema::{ColumnIx, KeyPart, TableSchema};
 use crate::types::BaseType;
 use cowslip_engine::{Conflict, Model, Reference, ReferenceChanges, Step, Strength, TableIx, Touched, Uuid};
 use std::cmp::Ordering;
@@ -297,9 +297,8 @@ impl<K: Knowledge> Executor<'_, '_, K> {
     /// The error of two rows with the same index values.
     fn duplicate(&self, conflict: &Conflict<Ovsdb>) -> Error {
         let definition = self.schema.at(conflict.table);
-        let columns = &definition.indexes[usize::from(conflict.index.0)];
-        let names: Vec<String> =
-            columns.iter().map(|c| format!("\"{}\"", definition.data(*c).name)).collect();
+        let parts = definition.key_parts(conflict.index);
+        let names: Vec<String> = parts.iter().map(|part| name_of(definition, part)).collect();
         let names = match names.as_slice() {
             [one] => format!("column {one}"),
             [first, second] => format!("columns {first} and {second}"),
@@ -311,7 +310,7 @@ impl<K: Knowledge> Executor<'_, '_, K> {
         let mut details = format!(
             "Transaction causes multiple rows in \"{}\" table to have identical values ({}) for index on {names}.",
             definition.name,
-            in_words(definition, columns, &conflict.key)
+            in_words(definition, &parts, &conflict.key)
         );
         for (id, place) in rows.into_iter().zip(["First", "Second"]) {
             let history = match self.draft.touched_record(conflict.table, id) {
@@ -321,14 +320,17 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                 }
                 Some(Touched { first: None, .. }) => "was inserted by this transaction".to_string(),
                 Some(Touched { first: Some(first), .. }) => {
-                    let before: Vec<Datum> = columns.iter().map(|c| first.data(*c).clone()).collect();
-                    if before == conflict.key {
-                        "existed in the database before this transaction, which modified some of the row's columns \
-                         but not any columns in this index"
-                            .to_string()
-                    } else {
-                        let before = in_words(definition, columns, &before);
-                        format!("had the following index values before the transaction: {before}")
+                    match definition.key_of(conflict.index, first) {
+                        Some(before) if before == conflict.key => {
+                            "existed in the database before this transaction, which modified some of the row's \
+                             columns but not any columns in this index"
+                                .to_string()
+                        }
+                        Some(before) => {
+                            let before = in_words(definition, &parts, &before);
+                            format!("had the following index values before the transaction: {before}")
+                        }
+                        None => "was not in the index before the transaction".to_string(),
                     }
                 }
             };
@@ -374,10 +376,19 @@ fn pruned_pairs(old: &Datum, is_gone: impl Fn(&Atom, &Atom) -> bool) -> Vec<Memb
         .collect()
 }
 
-fn in_words(table: &crate::schema::TableSchema, columns: &[ColumnIx], key: &[Datum]) -> String {
-    let values = columns.iter().zip(key).map(|(column, value)| {
-        let ty = crate::condition::column_type(table, Column::Data(*column));
-        value.in_words(ty)
+/// A part of an index as messages name it.
+fn name_of(table: &TableSchema, part: &KeyPart) -> String {
+    let column = &table.data(part.column()).name;
+    match part {
+        KeyPart::Column(_) => format!("\"{column}\""),
+        KeyPart::MapValue { key, .. } => format!("\"{column}:{key}\""),
+    }
+}
+
+fn in_words(table: &TableSchema, parts: &[KeyPart], key: &[Datum]) -> String {
+    let values = parts.iter().zip(key).map(|(part, value)| match part {
+        KeyPart::Column(column) => value.in_words(&table.data(*column).ty),
+        KeyPart::MapValue { .. } => value.as_one().map_or_else(|| "absent".to_string(), Atom::to_string),
     });
     values.collect::<Vec<_>>().join(", ")
 }

@@ -19,8 +19,8 @@ use crate::datum::Datum;
 use crate::error::{Error, ErrorKind};
 use crate::mutation::{Mutation, replace_members};
 use crate::operation::{Operation, PartialRow, Transaction};
-use crate::row::{Ovsdb, Row, RowDelta};
-use crate::schema::{Column, Schema};
+use crate::row::{IndexKey, Ovsdb, Row, RowDelta};
+use crate::schema::{Column, ColumnIx, KeyPart, Schema, TableSchema};
 use cowslip_engine::{ChangeSet, Draft, IndexIx, Root, TableIx, Uuid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -356,12 +356,8 @@ impl<K: Knowledge> Executor<'_, '_, K> {
         {
             return if holds(id) { vec![*id] } else { Vec::new() };
         }
-        for (i, columns) in self.schema.at(table).indexes.iter().enumerate() {
-            let key: Option<Vec<Datum>> =
-                columns.iter().map(|c| condition.equal_to(Column::Data(*c)).cloned()).collect();
-            if let Some(key) = key {
-                return self.draft.lookup(table, IndexIx(i as u16), &key).filter(holds).collect();
-            }
+        if let Some((index, key)) = indexed(self.schema.at(table), condition) {
+            return self.draft.lookup(table, index, &key).filter(holds).collect();
         }
         self.draft.scan(table).filter(|(id, row)| condition.all_hold(id, row)).map(|(id, _)| *id).collect()
     }
@@ -381,9 +377,24 @@ impl<K: Knowledge> Executor<'_, '_, K> {
         }
     }
 
-    fn knows_column(&self, table: TableIx, column: crate::schema::ColumnIx) -> bool {
+    fn knows_column(&self, table: TableIx, column: ColumnIx) -> bool {
         K::COMPLETE || self.knowledge.has_column(table, column)
     }
+}
+
+/// The index, and the key in it, whose columns a condition says equal something.
+pub fn indexed(table: &TableSchema, condition: &Condition) -> Option<(IndexIx, IndexKey)> {
+    let equal = |column: &ColumnIx| condition.equal_to(Column::Data(*column)).cloned();
+    let declared = table.indexes.iter().map(|columns| columns.iter().map(equal).collect());
+    let client = table.client_indexes.iter().map(|index| {
+        let part = |part: &KeyPart| match part {
+            KeyPart::Column(column) => equal(column),
+            KeyPart::MapValue { .. } => None,
+        };
+        index.parts.iter().map(part).collect()
+    });
+    let keys = declared.chain(client).enumerate();
+    keys.filter_map(|(i, key): (usize, Option<IndexKey>)| Some((IndexIx(i as u16), key?))).next()
 }
 
 fn project(id: &Uuid, row: &Row, columns: &[Column]) -> Vec<Datum> {

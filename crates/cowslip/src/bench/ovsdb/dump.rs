@@ -4,7 +4,7 @@ use super::DumpArgs;
 use super::load::{Reader, read_all, send_all};
 use super::peer::Peer;
 use super::report::{known, ratio, table};
-use super::schema::{clear, fill_flows, monitor_flows};
+use super::schema::{clear, fill_flows, monitor_flows, touch};
 use crate::bench::error::BenchError;
 use crate::bench::machine::{cpu_time, heading, resident_mb};
 use std::time::{Duration, Instant};
@@ -44,6 +44,7 @@ fn measure(peer: &Peer, args: &DumpArgs) -> Result<Vec<Outcome>, BenchError> {
     let length = reply_length(&server.address, &request, args)?;
     let mut outcomes = Vec::new();
     for count in &args.clients {
+        send_all(&server.address, &[touch()])?;
         let mut readers = Vec::new();
         for _ in 0..*count {
             readers.push(Reader::open(&server.address)?);

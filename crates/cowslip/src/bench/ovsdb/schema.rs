@@ -1,8 +1,8 @@
 //! The database that the OVSDB measurements work on: a network with the shapes that virtual networks have (switches with
 //! large sets of ports, ports with maps and a name index, wide rows of flows), and the requests on it.
 //!
-//! Requests are texts with fields of fixed width: `##########` stands for the request's number, `@@@@@@@@@@@@` for the end
-//! of the UUID of a row that was there from the start. So the generator copies and patches bytes and builds nothing.
+//! Requests are texts with fields of fixed width: `##########` stands for the request's number, 36 `@` for the UUID of a
+//! row that was there from the start. So the generator copies and patches bytes and builds nothing.
 
 /// The database's name.
 pub(crate) const DATABASE: &str = "Network";
@@ -39,12 +39,32 @@ const FILL_OPERATIONS: u64 = 500;
 
 /// The field for a request's number.
 pub(crate) const NUMBER_FIELD: &str = "##########";
-/// The field for the end of the UUID of a row.
-pub(crate) const ROW_FIELD: &str = "@@@@@@@@@@@@";
+/// The field for the UUID of a row.
+pub(crate) const ROW_FIELD: &str = "@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@@";
 
-/// The UUID of a row that is there from the start, up to the field.
-const SWITCH_UUID: &str = "5317c400-0000-4000-8000-";
-const PORT_UUID: &str = "9027b000-0000-4000-8000-";
+/// The rows that are there from the start get UUIDs that are known beforehand, and spread as random ones are: a server
+/// may hash no more than their first 32 bits.
+fn uuid(table: u64, row: u64) -> String {
+    let mut state = (table << 32 | row).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut next = || {
+        state = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        state = (state ^ state >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        state ^= state >> 31;
+        state
+    };
+    uuid::Builder::from_random_bytes((u128::from(next()) << 64 | u128::from(next())).to_be_bytes())
+        .into_uuid()
+        .hyphenated()
+        .to_string()
+}
+
+fn switch_uuid(row: u64) -> String {
+    uuid(1, row)
+}
+
+fn port_uuid(row: u64) -> String {
+    uuid(2, row)
+}
 
 /// What a transaction of the measurement does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -70,31 +90,30 @@ impl Operation {
         }
     }
 
-    /// The number of rows that the request picks one of.
-    pub(crate) fn rows(self) -> u64 {
+    /// The UUIDs of the rows that the request picks one of.
+    pub(crate) fn rows(self) -> Vec<String> {
         match self {
-            Operation::Insert => 1,
-            Operation::Update | Operation::Mutate => SWITCHES * PORTS_EACH,
-            Operation::PortAdd => SWITCHES,
+            Operation::Insert => Vec::new(),
+            Operation::Update | Operation::Mutate => (0..SWITCHES * PORTS_EACH).map(port_uuid).collect(),
+            Operation::PortAdd => (0..SWITCHES).map(switch_uuid).collect(),
         }
     }
 
     /// The request with its fields.
     pub(crate) fn request(self, durable: bool) -> String {
-        let port = format!(r#"[["_uuid","==",["uuid","{PORT_UUID}{ROW_FIELD}"]]]"#);
-        let switch = format!(r#"[["_uuid","==",["uuid","{SWITCH_UUID}{ROW_FIELD}"]]]"#);
+        let this_row = format!(r#"[["_uuid","==",["uuid","{ROW_FIELD}"]]]"#);
         let operations = match self {
             Operation::Insert => format!(
                 r#"{{"op":"insert","table":"Switch","row":{{"name":"new-{NUMBER_FIELD}","external_ids":["map",[["owner","bench"]]]}}}}"#
             ),
             Operation::Update => format!(
-                r#"{{"op":"update","table":"Port","where":{port},"row":{{"addresses":"02:00:00:00:00:01 {NUMBER_FIELD}","options":["map",[["mtu","{NUMBER_FIELD}"]]]}}}}"#
+                r#"{{"op":"update","table":"Port","where":{this_row},"row":{{"addresses":"02:00:00:00:00:01 {NUMBER_FIELD}","options":["map",[["mtu","{NUMBER_FIELD}"]]]}}}}"#
             ),
             Operation::Mutate => format!(
-                r#"{{"op":"mutate","table":"Port","where":{port},"mutations":[["external_ids","delete",["set",["seen"]]],["external_ids","insert",["map",[["seen","{NUMBER_FIELD}"]]]]]}}"#
+                r#"{{"op":"mutate","table":"Port","where":{this_row},"mutations":[["external_ids","delete",["set",["seen"]]],["external_ids","insert",["map",[["seen","{NUMBER_FIELD}"]]]]]}}"#
             ),
             Operation::PortAdd => format!(
-                r#"{{"op":"insert","table":"Port","uuid-name":"new","row":{{"name":"new-{NUMBER_FIELD}","addresses":"02:00:00:00:00:02 10.0.0.2","external_ids":["map",[["owner","bench"]]]}}}},{{"op":"mutate","table":"Switch","where":{switch},"mutations":[["ports","insert",["set",[["named-uuid","new"]]]]]}}"#
+                r#"{{"op":"insert","table":"Port","uuid-name":"new","row":{{"name":"new-{NUMBER_FIELD}","addresses":"02:00:00:00:00:02 10.0.0.2","external_ids":["map",[["owner","bench"]]]}}}},{{"op":"mutate","table":"Switch","where":{this_row},"mutations":[["ports","insert",["set",[["named-uuid","new"]]]]]}}"#
             ),
         };
         let commit = if durable { r#",{"op":"commit","durable":true}"# } else { "" };
@@ -112,6 +131,11 @@ pub(crate) fn clear() -> String {
     transaction(&[delete("Switch"), delete("Flow")])
 }
 
+/// Changes the database without touching the flows, so that no server can answer with what it kept from before.
+pub(crate) fn touch() -> String {
+    transaction(&[r#"{"op":"insert","table":"Switch","row":{"name":"touched"}}"#.to_owned()])
+}
+
 /// The transactions that make the switches and their ports.
 pub(crate) fn fill_network() -> Vec<String> {
     let mut operations = Vec::new();
@@ -119,13 +143,15 @@ pub(crate) fn fill_network() -> Vec<String> {
         let mut members = Vec::new();
         for port in switch * PORTS_EACH..(switch + 1) * PORTS_EACH {
             operations.push(format!(
-                r#"{{"op":"insert","table":"Port","uuid":"{PORT_UUID}{port:012}","row":{{"name":"port-{port}","tag":{},"addresses":["set",["02:00:00:00:00:00 10.0.{switch}.{port}"]],"options":["map",[["mtu","1500"]]],"external_ids":["map",[["owner","bench"],["seen","never"]]]}}}}"#,
+                r#"{{"op":"insert","table":"Port","uuid":"{}","row":{{"name":"port-{port}","tag":{},"addresses":["set",["02:00:00:00:00:00 10.0.{switch}.{port}"]],"options":["map",[["mtu","1500"]]],"external_ids":["map",[["owner","bench"],["seen","never"]]]}}}}"#,
+                port_uuid(port),
                 port % 4096
             ));
-            members.push(format!(r#"["uuid","{PORT_UUID}{port:012}"]"#));
+            members.push(format!(r#"["uuid","{}"]"#, port_uuid(port)));
         }
         operations.push(format!(
-            r#"{{"op":"insert","table":"Switch","uuid":"{SWITCH_UUID}{switch:012}","row":{{"name":"switch-{switch}","ports":["set",[{}]],"external_ids":["map",[["owner","bench"]]]}}}}"#,
+            r#"{{"op":"insert","table":"Switch","uuid":"{}","row":{{"name":"switch-{switch}","ports":["set",[{}]],"external_ids":["map",[["owner","bench"]]]}}}}"#,
+            switch_uuid(switch),
             members.join(",")
         ));
     }
@@ -174,7 +200,7 @@ mod tests {
         Schema::parse(SCHEMA.as_bytes()).unwrap();
         let operations = [Operation::Insert, Operation::Update, Operation::Mutate, Operation::PortAdd];
         let mut requests: Vec<String> = operations.iter().map(|o| o.request(true)).collect();
-        requests.extend([clear(), monitor_flows()]);
+        requests.extend([clear(), touch(), monitor_flows()]);
         requests.extend(fill_network());
         requests.extend(fill_flows(1001));
         for request in requests {
