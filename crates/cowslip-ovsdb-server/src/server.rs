@@ -38,6 +38,8 @@ pub struct ServerOptions {
     /// After how much silence a client is asked whether it lives, in milliseconds; 0 never asks. If none is given: 5000
     /// over TCP, never over unix sockets.
     pub probe_interval_ms: Option<u64>,
+    /// Whether files get differences of columns with many members instead of whole values.
+    pub column_differences: bool,
 }
 
 impl Default for ServerOptions {
@@ -47,6 +49,7 @@ impl Default for ServerOptions {
             history_bytes_max: HISTORY_BYTES_MAX_DEFAULT,
             sessions_max: 20_000,
             probe_interval_ms: None,
+            column_differences: true,
         }
     }
 }
@@ -178,6 +181,7 @@ impl Server {
     pub async fn add_file(&self, storage: Arc<dyn Storage>, path: &Path) -> Result<String, ServerError> {
         let mut options = file::OpenOptions::default();
         options.history_bytes_max = self.shared.options.history_bytes_max;
+        options.column_differences = self.shared.options.column_differences;
         let path = path.to_path_buf();
         let open = tokio::task::spawn_blocking(move || file::open(storage, &path, &options));
         let opened = open.await.unwrap_or_else(|lost| std::panic::resume_unwind(lost.into_panic()))?;

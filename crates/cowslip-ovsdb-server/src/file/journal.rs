@@ -51,6 +51,8 @@ pub struct FileJournal {
     pub(super) is_dirty: bool,
     pub(super) has_failed: bool,
     pub(super) sync: bool,
+    /// Whether records hold differences of large columns.
+    pub(super) differences: bool,
     pub(super) epoch: u64,
     /// Where the running compaction's snapshot ends.
     pub(super) compacting_from: Option<u64>,
@@ -172,7 +174,8 @@ impl FileJournal {
         self.buffer.clear();
         for commit in batch {
             self.text.clear();
-            if encode(&self.schema, &commit.changes, &commit.note, date_ms, &mut self.text) {
+            let Commit { changes, note, .. } = commit;
+            if encode(&self.schema, changes, note, date_ms, self.differences, &mut self.text) {
                 let hash = write_record(&mut self.buffer, &mut self.text);
                 encoded.chain = next_position(&encoded.chain, &hash);
                 encoded.records += 1;

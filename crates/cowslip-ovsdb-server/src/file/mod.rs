@@ -39,11 +39,14 @@ pub const NO_SYNC_VARIABLE: &str = "COWSLIP_UNSAFE_NO_SYNC";
 pub struct OpenOptions {
     /// How much of the newest changes is kept, so that clients of a restarted server get differences.
     pub history_bytes_max: usize,
+    /// Whether changes of columns with many members are written as differences; a file that servers before 2.15 are to
+    /// read must hold whole values.
+    pub column_differences: bool,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { history_bytes_max: HISTORY_BYTES_MAX_DEFAULT }
+        Self { history_bytes_max: HISTORY_BYTES_MAX_DEFAULT, column_differences: true }
     }
 }
 
@@ -182,6 +185,7 @@ pub fn open(storage: Arc<dyn Storage>, path: &Path, options: &OpenOptions) -> Re
         is_dirty: true,
         has_failed: false,
         sync: is_syncing(),
+        differences: options.column_differences,
         epoch: 0,
         compacting_from: None,
         text: String::new(),

@@ -23,15 +23,18 @@ use cowslip_ovsdb::types::{ColumnType, UNLIMITED};
 /// The comment of the record that a compaction writes, as the reference server's.
 pub const COMPACTION_COMMENT: &str = "compacting database online";
 
-/// Appends a transaction's record. False, and nothing is appended, if nothing of it is to be stored.
+/// Appends a transaction's record, with differences of large columns if `differences` allows. False, and nothing is
+/// appended, if nothing of it is to be stored.
 pub fn encode(
     schema: &Schema,
     changes: &ChangeSet<Ovsdb>,
     note: &Note,
     date_ms: i64,
+    differences: bool,
     out: &mut String,
 ) -> bool {
-    let form = if misread_as_difference(schema, changes) { Form::Whole } else { Form::Differences };
+    let is_whole = !differences || misread_as_difference(schema, changes);
+    let form = if is_whole { Form::Whole } else { Form::Differences };
     let start = out.len();
     write_head(out, note.comment.as_deref(), date_ms, form);
     let empty = out.len();

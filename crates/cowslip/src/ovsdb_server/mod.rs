@@ -37,6 +37,9 @@ pub(crate) struct Args {
     /// How much history each database keeps for clients that are behind or reconnect, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = ServerOptions::default().history_bytes_max)]
     history_bytes_max: usize,
+    /// Write whole values of columns with many members, for files that servers before 2.15 are to read
+    #[arg(long)]
+    disable_file_column_diff: bool,
     #[command(flatten)]
     daemon: Daemon,
     #[command(flatten)]
@@ -85,6 +88,7 @@ async fn serve(args: Args, remotes: Vec<Remote>, pid_file: Option<PidFile>) -> R
     let options = ServerOptions {
         message_bytes_max: args.message_bytes_max,
         history_bytes_max: args.history_bytes_max,
+        column_differences: !args.disable_file_column_diff,
         ..ServerOptions::default()
     };
     // Signals that come while a large file is read must not be lost.
