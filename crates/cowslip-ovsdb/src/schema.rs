@@ -7,10 +7,10 @@
 //! Invariants after parsing: every reference names a table of the schema; a strong reference to a non-root table is
 //! stored even if the schema calls its column ephemeral; weak reference columns are mutable, because pruning changes them.
 
-use crate::error::{Error, ErrorKind};
-use crate::json::Json;
 use crate::atom::Atom;
 use crate::datum::Datum;
+use crate::error::{Error, ErrorKind};
+use crate::json::Json;
 use crate::members::{Kind, Members, is_id};
 use crate::row::{IndexKey, Row};
 use crate::types::ColumnType;

@@ -39,14 +39,16 @@ impl Database {
     fn transact(&mut self, operations: &str) -> Value {
         // A text that is no JSON never reaches the executor: the connection ends.
         let Ok(json) = Json::parse(operations.as_bytes()) else { return Value::String("closed".into()) };
-        let transaction = Transaction::parse(self.root.meta(), json.as_array().expect("operations are an array"));
+        let transaction =
+            Transaction::parse(self.root.meta(), json.as_array().expect("operations are an array"));
         let mut waited_ms = 0;
         let outcome = loop {
             let circumstances = Circumstances { owns_lock: &|_| false, read_only: false, waited_ms };
             match execute(&self.root, &transaction, &Everything, &circumstances) {
                 Execution::Done(outcome) => break outcome,
                 Execution::Waiting { timeout_ms, .. } => {
-                    waited_ms = timeout_ms.expect("nobody else is there who could end a wait without a time-out");
+                    waited_ms =
+                        timeout_ms.expect("nobody else is there who could end a wait without a time-out");
                 }
             }
         };
@@ -125,7 +127,9 @@ fn run_file(name: &str) {
             let got = database.transact(&operations);
             let fault = match step.get("result") {
                 Some(want) => !matches(&got, &expand(want), &mut names),
-                None => got.as_array().is_some_and(|results| results.iter().any(|r| r.get("error").is_some())),
+                None => {
+                    got.as_array().is_some_and(|results| results.iter().any(|r| r.get("error").is_some()))
+                }
             };
             if fault {
                 let want = step.get("result").unwrap_or(&Value::Null);

@@ -60,7 +60,8 @@ fn table() -> impl Strategy<Value = &'static str> {
 /// A column of a table with a value for it, as the member of a row.
 fn value(table: &'static str) -> BoxedStrategy<String> {
     let rows = || prop::collection::btree_set(0..ROWS, 0..3).prop_map(|s| s.into_iter().collect::<Vec<_>>());
-    let references = move || rows().prop_map(|rows| set(&rows.into_iter().map(reference).collect::<Vec<_>>()));
+    let references =
+        move || rows().prop_map(|rows| set(&rows.into_iter().map(reference).collect::<Vec<_>>()));
     let name = || (0..3u8).prop_map(|n| format!(r#""name":"n{n}""#));
     match table {
         "Root" => prop_oneof![
@@ -68,7 +69,8 @@ fn value(table: &'static str) -> BoxedStrategy<String> {
             references().prop_map(|v| format!(r#""kids":{v}"#)),
             references().prop_map(|v| format!(r#""friends":{v}"#)),
             rows().prop_map(|rows| {
-                let named: Vec<_> = rows.iter().map(|n| (format!("\"k{}\"", n % 2), reference(*n))).take(1).collect();
+                let named: Vec<_> =
+                    rows.iter().map(|n| (format!("\"k{}\"", n % 2), reference(*n))).take(1).collect();
                 format!(r#""named":{}"#, pairs(&named))
             }),
             rows().prop_map(|rows| {
@@ -80,10 +82,10 @@ fn value(table: &'static str) -> BoxedStrategy<String> {
         "Kid" => prop_oneof![
             name(),
             (0..2u8).prop_map(|n| format!(r#""n":{n}"#)),
-            prop::option::of(0..ROWS).prop_map(|n| {
-                format!(r#""next":{}"#, n.map_or_else(|| set(&[]), reference))
-            }),
-            (0..80u16, 0..90u16).prop_map(|(from, count)| format!(r#""numbers":{}"#, numbers(from..from + count))),
+            prop::option::of(0..ROWS)
+                .prop_map(|n| { format!(r#""next":{}"#, n.map_or_else(|| set(&[]), reference)) }),
+            (0..80u16, 0..90u16)
+                .prop_map(|(from, count)| format!(r#""numbers":{}"#, numbers(from..from + count))),
         ]
         .boxed(),
         _ => prop::collection::btree_set(0..ROWS, 1..3)
@@ -152,7 +154,11 @@ fn run(root: &Root<Ovsdb>, operations: &[String]) -> Outcome {
     let text = format!("[{}]", operations.join(","));
     let json = Json::parse(text.as_bytes()).expect("the generator writes JSON");
     let transaction = Transaction::parse(root.meta(), json.as_array().expect("an array"));
-    assert_eq!(transaction.fault.as_ref().map(|f| f.kind.tag()).filter(|t| *t == "syntax error"), None, "{text}");
+    assert_eq!(
+        transaction.fault.as_ref().map(|f| f.kind.tag()).filter(|t| *t == "syntax error"),
+        None,
+        "{text}"
+    );
     let circumstances = Circumstances { owns_lock: &|_| true, read_only: false, waited_ms: 0 };
     match execute(root, &transaction, &Everything, &circumstances) {
         Execution::Done(outcome) => outcome,
@@ -276,7 +282,8 @@ fn check_update(before: &Root<Ovsdb>, after: &Root<Ovsdb>, outcome: &Outcome) {
     let mut seen = view(before);
     for (table, rows) in update.as_object().expect("an object") {
         for (id, change) in rows.as_object().expect("an object") {
-            let place = seen.as_object_mut().expect("an object").entry(table).or_insert(serde_json::json!({}));
+            let place =
+                seen.as_object_mut().expect("an object").entry(table).or_insert(serde_json::json!({}));
             let place = place.as_object_mut().expect("an object");
             match change.get("new") {
                 Some(new) => place.insert(id.clone(), serde_json::json!({ "new": new })),
@@ -284,7 +291,9 @@ fn check_update(before: &Root<Ovsdb>, after: &Root<Ovsdb>, outcome: &Outcome) {
             };
         }
     }
-    seen.as_object_mut().expect("an object").retain(|_, rows| rows.as_object().is_some_and(|r| !r.is_empty()));
+    seen.as_object_mut()
+        .expect("an object")
+        .retain(|_, rows| rows.as_object().is_some_and(|r| !r.is_empty()));
     assert_eq!(seen, view(after));
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Started under the name of one of Open vSwitch's programs that it replaces (by a link), it behaves as that program.
 #![forbid(unsafe_code)]
+// Doc comments of flags are help texts, with brackets as in manual pages.
+#![allow(rustdoc::broken_intra_doc_links)]
 
 mod bench;
 mod environment;

@@ -5,6 +5,7 @@
 //! compared line by line, sorted. Messages on standard error are our own and are not compared. A missing reference
 //! program is a failure, never a skipped test.
 #![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::fs::{self, File};
 use std::os::unix::net::UnixStream;
@@ -57,7 +58,10 @@ const CASES: &[(How, &[&str])] = &[
     (Sorted, &["list-columns", "$U"]),
     (Sorted, &["list-columns", "$U", "Farm", "Cow", "--format=csv"]),
     (Exactly, &["list-columns", "$U", "Nowhere"]),
-    (Exactly, &["transact", "$U", r#"["Farm",{"op":"select","table":"Bell","where":[],"columns":["tone"]}]"#]),
+    (
+        Exactly,
+        &["transact", "$U", r#"["Farm",{"op":"select","table":"Bell","where":[],"columns":["tone"]}]"#],
+    ),
     (Exactly, &["--pretty", "transact", "$U", r#"["Farm",{"op":"select","table":"Bell","where":[]}]"#]),
     (Exactly, &["transact", "$U", r#"["Farm",{"op":"select","table":"Nowhere","where":[]}]"#]),
     (Exactly, &["transact", "$U", r#"["Nowhere",{"op":"select","table":"Bell","where":[]}]"#]),
@@ -155,7 +159,8 @@ impl Server {
         let path = dir.path();
         fs::write(path.join("schema"), SCHEMA).unwrap();
         fs::write(path.join("other-schema"), SCHEMA.replace("\"maxRows\":7", "\"maxRows\":8")).unwrap();
-        let created = Maker::Reference.program("ovsdb-tool", path).args(["create", "db", "schema"]).output().unwrap();
+        let created =
+            Maker::Reference.program("ovsdb-tool", path).args(["create", "db", "schema"]).output().unwrap();
         assert!(created.status.success(), "{created:?}");
         let log = File::create(path.join("log")).unwrap();
         let mut command = maker.program("ovsdb-server", path);
@@ -227,7 +232,10 @@ fn check_commands(maker: Maker) {
     for format in FORMATS {
         for data in ["string", "bare", "json"] {
             cases.push((Exactly, vec!["-f", format, "-d", data, "dump", "$U"]));
-            cases.push((Exactly, vec!["-f", format, "-d", data, "--no-headings", "dump", "$U", "Farm", "Cow", "tags"]));
+            cases.push((
+                Exactly,
+                vec!["-f", format, "-d", data, "--no-headings", "dump", "$U", "Farm", "Cow", "tags"],
+            ));
         }
     }
     let mut differences = Vec::new();
@@ -238,7 +246,13 @@ fn check_commands(maker: Maker) {
             differences.push(format!("{args:?}\nwant {want:?}\ngot  {got:?}"));
         }
     }
-    assert!(differences.is_empty(), "{} of {}:\n{}", differences.len(), cases.len(), differences.join("\n\n"));
+    assert!(
+        differences.is_empty(),
+        "{} of {}:\n{}",
+        differences.len(),
+        cases.len(),
+        differences.join("\n\n")
+    );
 }
 
 #[test]
@@ -260,7 +274,12 @@ struct Follower {
 impl Follower {
     fn start(server: &Server, maker: Maker, number: usize, args: &[&str]) -> Follower {
         let out = server.dir.path().join(format!("{maker:?}-{number}"));
-        let child = server.client(maker, args).stdout(File::create(&out).unwrap()).stderr(Stdio::null()).spawn().unwrap();
+        let child = server
+            .client(maker, args)
+            .stdout(File::create(&out).unwrap())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         Follower { child, out }
     }
 
@@ -347,7 +366,13 @@ fn check_monitors(maker: Maker) {
             differences.push(format!("{args}\nwant:\n{want}\ngot:\n{got}"));
         }
     }
-    assert!(differences.is_empty(), "{} of {}:\n{}", differences.len(), pairs.len(), differences.join("\n\n"));
+    assert!(
+        differences.is_empty(),
+        "{} of {}:\n{}",
+        differences.len(),
+        pairs.len(),
+        differences.join("\n\n")
+    );
 }
 
 #[test]
@@ -390,21 +415,29 @@ fn backup_and_restore() {
     let before = content();
     for (saver, restorer) in [(Maker::Ours, Maker::Reference), (Maker::Reference, Maker::Ours)] {
         let file = server.dir.path().join(format!("{saver:?}.backup"));
-        let saved = server.client(saver, &["backup", "$U"]).stdout(File::create(&file).unwrap()).status().unwrap();
+        let saved =
+            server.client(saver, &["backup", "$U"]).stdout(File::create(&file).unwrap()).status().unwrap();
         assert!(saved.success());
         server.transact(r#"["Farm",{"op":"delete","table":"Cow","where":[]}]"#);
         assert_ne!(content(), before);
-        let restored = server.client(restorer, &["restore", "$U"]).stdin(File::open(&file).unwrap()).status().unwrap();
+        let restored =
+            server.client(restorer, &["restore", "$U"]).stdin(File::open(&file).unwrap()).status().unwrap();
         assert!(restored.success());
         assert_eq!(content(), before, "saved by {saver:?}");
-        let log = Maker::Reference.program("ovsdb-tool", server.dir.path()).arg("show-log").arg(&file).output().unwrap();
+        let log = Maker::Reference
+            .program("ovsdb-tool", server.dir.path())
+            .arg("show-log")
+            .arg(&file)
+            .output()
+            .unwrap();
         assert!(String::from_utf8_lossy(&log.stdout).contains("ovsdb-client backup"));
     }
     // A backup of another schema is refused, unless forced.
     let text = fs::read_to_string(server.dir.path().join("db")).unwrap();
     let damaged = server.dir.path().join("damaged");
     fs::write(&damaged, text.replace("\"Rosa\"", "\"Rose\"")).unwrap();
-    let refused = server.client(Maker::Ours, &["restore", "$U"]).stdin(File::open(&damaged).unwrap()).output().unwrap();
+    let refused =
+        server.client(Maker::Ours, &["restore", "$U"]).stdin(File::open(&damaged).unwrap()).output().unwrap();
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("damaged"), "{refused:?}");
     assert_eq!(content(), before);
@@ -416,7 +449,12 @@ fn wait_for_a_server_to_come() {
     let dir = tempfile::Builder::new().prefix("cow").tempdir_in("/tmp").unwrap();
     let link = dir.path().join("s");
     let args = [format!("unix:{}", link.display()), "Farm".to_owned(), "connected".to_owned()];
-    let mut client = Maker::Ours.program("ovsdb-client", dir.path()).args(["-t", "30", "wait"]).args(args).spawn().unwrap();
+    let mut client = Maker::Ours
+        .program("ovsdb-client", dir.path())
+        .args(["-t", "30", "wait"])
+        .args(args)
+        .spawn()
+        .unwrap();
     let server = Server::start(Maker::Reference);
     assert!(client.try_wait().unwrap().is_none());
     std::os::unix::fs::symlink(server.dir.path().join("s"), &link).unwrap();

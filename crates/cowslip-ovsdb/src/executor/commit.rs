@@ -319,20 +319,18 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                         .to_string()
                 }
                 Some(Touched { first: None, .. }) => "was inserted by this transaction".to_string(),
-                Some(Touched { first: Some(first), .. }) => {
-                    match definition.key_of(conflict.index, first) {
-                        Some(before) if before == conflict.key => {
-                            "existed in the database before this transaction, which modified some of the row's \
+                Some(Touched { first: Some(first), .. }) => match definition.key_of(conflict.index, first) {
+                    Some(before) if before == conflict.key => {
+                        "existed in the database before this transaction, which modified some of the row's \
                              columns but not any columns in this index"
-                                .to_string()
-                        }
-                        Some(before) => {
-                            let before = in_words(definition, &parts, &before);
-                            format!("had the following index values before the transaction: {before}")
-                        }
-                        None => "was not in the index before the transaction".to_string(),
+                            .to_string()
                     }
-                }
+                    Some(before) => {
+                        let before = in_words(definition, &parts, &before);
+                        format!("had the following index values before the transaction: {before}")
+                    }
+                    None => "was not in the index before the transaction".to_string(),
+                },
             };
             details.push_str(&format!("  {place} row, with UUID {id}, {history}."));
         }

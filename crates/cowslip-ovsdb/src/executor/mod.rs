@@ -1,7 +1,7 @@
 //! The transaction executor (RFC 7047 sections 4.1.3 and 5.2): one for servers and clients.
 //!
 //! Operations run in order on a draft of a root; then the rules that hold at the end of a transaction are applied
-//! ([`commit`]). Nothing is written but the draft: its change set is the outcome. Look-ups by `_uuid` and by the
+//! (the module `commit`). Nothing is written but the draft: its change set is the outcome. Look-ups by `_uuid` and by the
 //! columns of an index never scan.
 //!
 //! With incomplete [`Knowledge`], a rule is only taken as broken if what is known breaks it; where that can't be told

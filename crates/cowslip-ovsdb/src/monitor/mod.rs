@@ -1,7 +1,7 @@
 //! Monitors: what a client wants to hear of a database, and the updates that tell it (RFC 7047 sections 4.1.5 and
 //! 4.1.6; `monitor_cond`, `monitor_cond_since`, `update2` and `update3` as in the reference server).
 //!
-//! A [`MonitorSpec`] is what the client asked for. Updates are written from rows before and after ([`update`]), whether
+//! A [`MonitorSpec`] is what the client asked for. Updates are written from rows before and after, whether
 //! those come from one commit or from many merged ones.
 
 mod update;

@@ -35,10 +35,16 @@ impl fmt::Display for BenchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BenchError::Program { name, source } => {
-                write!(f, "cannot run {name}: {}; is it installed (Debian: openvswitch-common)?", reason(source))
+                write!(
+                    f,
+                    "cannot run {name}: {}; is it installed (Debian: openvswitch-common)?",
+                    reason(source)
+                )
             }
             BenchError::Failed { name, output } => write!(f, "{name} failed: {}", output.trim()),
-            BenchError::NotListening { name, log } => write!(f, "{name} did not listen in time: {}", log.trim()),
+            BenchError::NotListening { name, log } => {
+                write!(f, "{name} did not listen in time: {}", log.trim())
+            }
             BenchError::Connect(error) => error.fmt(f),
             BenchError::Io(source) => write!(f, "the connection broke: {}", reason(source)),
             BenchError::Closed => f.write_str("the server closed a connection"),

@@ -35,7 +35,8 @@ fn processors() -> usize {
 fn processor_model() -> String {
     let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("model name"));
-    line.and_then(|l| l.split_once(':')).map_or("unknown processor".to_owned(), |(_, model)| model.trim().to_owned())
+    line.and_then(|l| l.split_once(':'))
+        .map_or("unknown processor".to_owned(), |(_, model)| model.trim().to_owned())
 }
 
 /// The first line of what a program says of its version.

@@ -59,7 +59,8 @@ pub(super) fn list_tables(context: &mut Context, mut target: Target<'_>) -> Resu
 
 /// The columns of a table as clients see them, `_uuid` and `_version` first, with their types.
 pub(super) fn columns_of(table: &TableSchema) -> Vec<(&str, ColumnType)> {
-    let own = ["_uuid", "_version"].map(|name| (name, ColumnType::scalar(cowslip_ovsdb::atom::AtomicType::Uuid)));
+    let own =
+        ["_uuid", "_version"].map(|name| (name, ColumnType::scalar(cowslip_ovsdb::atom::AtomicType::Uuid)));
     own.into_iter().chain(table.columns.iter().map(|c| (&*c.name, c.ty.clone()))).collect()
 }
 
@@ -109,7 +110,9 @@ fn run_transaction(context: &Context, args: &[String], operations: Vec<Value>) -
     let database = operations.first().and_then(Json::as_str).ok_or_else(not_a_transaction)?;
     let target = remote::open(args, 1, Need::Database, Some(database), context.leader_only)?;
     let [_] = target.rest else {
-        return Err(ClientError::Usage("transact and query take a server and a transaction, no more".to_owned()));
+        return Err(ClientError::Usage(
+            "transact and query take a server and a transaction, no more".to_owned(),
+        ));
     };
     let mut connection = target.connection;
     connection.call("transact", Json::Array(operations))
@@ -137,7 +140,9 @@ pub(super) fn query(context: &mut Context, args: &[String]) -> Result<(), Client
     let abort_at = operations.len() - 2;
     let mut result = run_transaction(context, args, operations)?;
     if let Json::Array(results) = &mut result {
-        let aborted = |r: &Value| r.as_object().and_then(|o| o.member("error")).and_then(Json::as_str) == Some("aborted");
+        let aborted = |r: &Value| {
+            r.as_object().and_then(|o| o.member("error")).and_then(Json::as_str) == Some("aborted")
+        };
         if results.len() == abort_at + 1 && results.last().is_some_and(aborted) {
             results.pop();
         }
@@ -162,7 +167,10 @@ pub(super) fn convert(context: &mut Context, args: &[String]) -> Result<(), Clie
 }
 
 /// Reads the schema file that ends `args` and connects to the server of its database.
-fn open_for_schema<'a>(context: &Context, args: &'a [String]) -> Result<(SchemaText, Target<'a>), ClientError> {
+fn open_for_schema<'a>(
+    context: &Context,
+    args: &'a [String],
+) -> Result<(SchemaText, Target<'a>), ClientError> {
     let path = args.last().map_or("", String::as_str);
     let wanted = SchemaText::from_file(path)?;
     let target = remote::open(args, 1, Need::Database, Some(&wanted.schema.name), context.leader_only)?;
@@ -176,7 +184,8 @@ pub(super) fn set_change_aware(connection: &mut Connection) -> Result<(), Client
 
 /// Fails if the result of any operation is an error.
 pub(super) fn check_results(result: &Value) -> Result<(), ClientError> {
-    let results = result.as_array().ok_or_else(|| ClientError::Reply("the results are no array".to_owned()))?;
+    let results =
+        result.as_array().ok_or_else(|| ClientError::Reply("the results are no array".to_owned()))?;
     for result in results {
         let members = result.as_object();
         if members.is_none_or(|m| m.member("error").is_some()) {
@@ -202,7 +211,11 @@ pub(super) fn wait(_: &mut Context, args: &[String]) -> Result<(), ClientError> 
         }
         "added" => (vec![], vec![object(row)]),
         "removed" => (vec![], vec![]),
-        _ => return Err(ClientError::Usage(format!("{state:?} is no state: say added, connected or removed"))),
+        _ => {
+            return Err(ClientError::Usage(format!(
+                "{state:?} is no state: say added, connected or removed"
+            )));
+        }
     };
     let condition = Json::Array(vec![string("name"), string("=="), string(database)]);
     let operation = object([

@@ -79,7 +79,8 @@ impl Stream {
         match method {
             "unix" => UnixStream::connect(socket_path(rest)).map(Stream::Unix).map_err(connect),
             "tcp" => {
-                let (host, port) = host_and_port(rest).ok_or_else(|| ClientError::Address { server: server.to_owned() })?;
+                let (host, port) =
+                    host_and_port(rest).ok_or_else(|| ClientError::Address { server: server.to_owned() })?;
                 let stream = TcpStream::connect((host, port)).map_err(connect)?;
                 // Requests are written whole; waiting for more to send would only delay the reply.
                 let _ = stream.set_nodelay(true);
@@ -167,7 +168,12 @@ impl Connection {
     /// Connects; see [`Stream::open`] for the forms of the address.
     pub(crate) fn open(server: &str) -> Result<Connection, ClientError> {
         let stream = Stream::open(server)?;
-        Ok(Connection { server: server.to_owned(), stream, framer: Framer::new(MESSAGE_BYTES_MAX), next_id: 0 })
+        Ok(Connection {
+            server: server.to_owned(),
+            stream,
+            framer: Framer::new(MESSAGE_BYTES_MAX),
+            next_id: 0,
+        })
     }
 
     /// The server's address.
@@ -179,8 +185,11 @@ impl Connection {
     pub(crate) fn send(&mut self, method: &str, params: Value) -> Result<u64, ClientError> {
         let id = self.next_id;
         self.next_id += 1;
-        let request =
-            object([("id", Json::Int(id as i64)), ("method", super::json::string(method)), ("params", params)]);
+        let request = object([
+            ("id", Json::Int(id as i64)),
+            ("method", super::json::string(method)),
+            ("params", params),
+        ]);
         self.write(&request)?;
         Ok(id)
     }
@@ -204,7 +213,8 @@ impl Connection {
                 if method != "echo" {
                     return Ok(Message::Notice { method: method.to_owned(), params: member("params") });
                 }
-                let reply = object([("id", member("id")), ("result", member("params")), ("error", Json::Null)]);
+                let reply =
+                    object([("id", member("id")), ("result", member("params")), ("error", Json::Null)]);
                 self.write(&reply)?;
                 continue;
             }
@@ -244,7 +254,11 @@ impl Connection {
     }
 
     /// Sends a request and waits for its reply; what else comes is dropped.
-    pub(crate) fn exchange(&mut self, method: &str, params: Value) -> Result<Result<Value, Value>, ClientError> {
+    pub(crate) fn exchange(
+        &mut self,
+        method: &str,
+        params: Value,
+    ) -> Result<Result<Value, Value>, ClientError> {
         let wanted = self.send(method, params)?;
         loop {
             if let Message::Reply { id, outcome } = self.receive()?

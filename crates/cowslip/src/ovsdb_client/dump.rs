@@ -37,9 +37,13 @@ pub(super) fn dump(context: &mut Context, mut target: Target<'_>) -> Result<(), 
     for table in tables {
         let mut columns = columns_of(table);
         if let Some(unknown) = named.iter().find(|name| !columns.iter().any(|c| c.0 == name.as_str())) {
-            return Err(ClientError::Usage(format!("the table {} has no column named {unknown:?}", table.name)));
+            return Err(ClientError::Usage(format!(
+                "the table {} has no column named {unknown:?}",
+                table.name
+            )));
         }
-        columns.retain(|(name, _)| *name != "_version" && (named.is_empty() || named.iter().any(|n| n == name)));
+        columns
+            .retain(|(name, _)| *name != "_version" && (named.is_empty() || named.iter().any(|n| n == name)));
         columns.sort_by_key(|(name, _)| *name);
         selections.push(Selection { table, columns });
     }
@@ -94,7 +98,9 @@ fn dump_table(context: &mut Context, selection: &Selection<'_>, rows: &[Value]) 
     let is_uuid = |x: &usize| types[*x].key.atomic == AtomicType::Uuid;
     let (last, first): (Vec<usize>, Vec<usize>) = (0..types.len()).partition(is_uuid);
     let order: Vec<usize> = first.into_iter().chain(last).collect();
-    data.sort_by(|a, b| order.iter().map(|&x| compare(&a[x], &b[x])).find(|o| o.is_ne()).unwrap_or(Ordering::Equal));
+    data.sort_by(|a, b| {
+        order.iter().map(|&x| compare(&a[x], &b[x])).find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
+    });
     let mut table = Table::new(Some(format!("{} table", selection.table.name)));
     for (name, ty) in &selection.columns {
         table.column(name, Some(ty.clone()));
@@ -111,14 +117,20 @@ fn compare(a: &Datum, b: &Datum) -> Ordering {
 
 /// The type without limits on its members: what the server holds is to be shown whatever the schema says.
 pub(super) fn unconstrained(ty: &ColumnType) -> ColumnType {
-    ColumnType { key: ty.key.unconstrained(), value: ty.value.as_ref().map(|v| v.unconstrained()), ..ty.clone() }
+    ColumnType {
+        key: ty.key.unconstrained(),
+        value: ty.value.as_ref().map(|v| v.unconstrained()),
+        ..ty.clone()
+    }
 }
 
 /// `backup`
 pub(super) fn backup(_: &mut Context, mut target: Target<'_>) -> Result<(), ClientError> {
     let mut out = std::io::stdout().lock();
     if out.is_terminal() {
-        return Err(ClientError::Usage("a backup is no text for a terminal: redirect the output to a file".to_owned()));
+        return Err(ClientError::Usage(
+            "a backup is no text for a terminal: redirect the output to a file".to_owned(),
+        ));
     }
     let schema = fetch_schema(&mut target.connection, &target.database)?;
     let mut selections = Vec::new();
@@ -145,12 +157,19 @@ fn backup_record(selections: &[Selection<'_>], tables: &[Vec<Value>]) -> Result<
             record.push_str(if i == 0 { ":{" } else { "," });
             let uuid = match member_of(row, selection.table, "_uuid")?.as_array() {
                 Some([Json::Str(tag), Json::Str(uuid)]) if tag == "uuid" => uuid,
-                _ => return Err(ClientError::Reply(format!("a row of {} has a bad _uuid", selection.table.name))),
+                _ => {
+                    return Err(ClientError::Reply(format!(
+                        "a row of {} has a bad _uuid",
+                        selection.table.name
+                    )));
+                }
             };
             write_str(&mut record, uuid);
             record.push(':');
-            let members = row.as_object().into_iter().flat_map(Object::iter).filter(|(name, _)| *name != "_uuid");
-            Json::Object(Object::new(members.map(|(k, v)| (k.into(), v.clone())).collect())).write(&mut record, false);
+            let members =
+                row.as_object().into_iter().flat_map(Object::iter).filter(|(name, _)| *name != "_uuid");
+            Json::Object(Object::new(members.map(|(k, v)| (k.into(), v.clone())).collect()))
+                .write(&mut record, false);
         }
         record.push_str("},");
     }

@@ -52,9 +52,14 @@ impl fmt::Display for ClientError {
             ClientError::Connect { server, source } => {
                 write!(f, "cannot connect to {server}: {}; is the server running?", reason(source))
             }
-            ClientError::Listen { server, source } => write!(f, "cannot listen on {server}: {}", reason(source)),
+            ClientError::Listen { server, source } => {
+                write!(f, "cannot listen on {server}: {}", reason(source))
+            }
             ClientError::Address { server } => {
-                write!(f, "{server} is no address: say unix:PATH, tcp:HOST:PORT, punix:PATH or ptcp:PORT[:HOST]")
+                write!(
+                    f,
+                    "{server} is no address: say unix:PATH, tcp:HOST:PORT, punix:PATH or ptcp:PORT[:HOST]"
+                )
             }
             ClientError::TlsAddress { server } => {
                 write!(f, "{server}: this program has no TLS yet; use a unix: or tcp: address")

@@ -260,7 +260,8 @@ const FREE_COMMANDS: [(&str, usize, usize, FreeHandler); 5] = [
 ];
 
 fn dispatch(mut context: Context, command: &str, args: &[String]) -> Result<(), ClientError> {
-    let misfit = || ClientError::Usage(format!("{command} does not take these arguments; --help shows its form"));
+    let misfit =
+        || ClientError::Usage(format!("{command} does not take these arguments; --help shows its form"));
     if let Some((_, min, max, handler)) = FREE_COMMANDS.into_iter().find(|c| c.0 == command) {
         return if (min..=max).contains(&args.len()) { handler(&mut context, args) } else { Err(misfit()) };
     }

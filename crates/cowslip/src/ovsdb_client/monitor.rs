@@ -151,7 +151,8 @@ fn table_request(
     let everything = [String::new()];
     for (i, group) in if groups.is_empty() { &everything } else { groups }.iter().enumerate() {
         let start = headings.len();
-        let mut select: Vec<(&str, bool)> = ["initial", "insert", "delete", "modify"].map(|kind| (kind, true)).into();
+        let mut select: Vec<(&str, bool)> =
+            ["initial", "insert", "delete", "modify"].map(|kind| (kind, true)).into();
         for name in group.split(',').filter(|name| !name.is_empty()) {
             match select.iter_mut().find(|s| name.strip_prefix('!') == Some(s.0)) {
                 Some(kind) => kind.1 = false,
@@ -166,7 +167,10 @@ fn table_request(
         }
         let mut members = vec![("columns", strings(headings[start..].iter().map(|h| h.name.as_str())))];
         if select.iter().any(|(_, wanted)| !wanted) {
-            members.push(("select", object(select.into_iter().map(|(kind, wanted)| (kind, Json::Bool(wanted))))));
+            members.push((
+                "select",
+                object(select.into_iter().map(|(kind, wanted)| (kind, Json::Bool(wanted)))),
+            ));
         }
         if let (0, Some(condition)) = (i, condition) {
             members.push(("where", condition.clone()));
@@ -187,7 +191,12 @@ fn add_column(table: &TableSchema, headings: &mut Vec<Heading>, name: &str) -> R
     Ok(())
 }
 
-fn print_first(context: &mut Context, kind: Kind, watched: &[Watched], result: &Value) -> Result<(), ClientError> {
+fn print_first(
+    context: &mut Context,
+    kind: Kind,
+    watched: &[Watched],
+    result: &Value,
+) -> Result<(), ClientError> {
     if kind != Kind::Since {
         return print_tables(context, kind, watched, result, true);
     }
@@ -198,7 +207,12 @@ fn print_first(context: &mut Context, kind: Kind, watched: &[Watched], result: &
     print_tables(context, kind, watched, tables, true)
 }
 
-fn print_update(context: &mut Context, kind: Kind, watched: &[Watched], params: &Value) -> Result<(), ClientError> {
+fn print_update(
+    context: &mut Context,
+    kind: Kind,
+    watched: &[Watched],
+    params: &Value,
+) -> Result<(), ClientError> {
     match (kind, params.as_array()) {
         (Kind::Since, Some([Json::Null, last_id, tables])) => {
             context.print(&format!("\nlast_id: {}\n", last_id.as_str().unwrap_or_default()))?;
@@ -268,7 +282,9 @@ fn add_difference(table: &mut Table, columns: &[Heading], uuid: &str, row: &Obje
 
 fn add_row(table: &mut Table, columns: &[Heading], uuid: &str, action: &str, row: Option<&Value>) {
     let members = row.and_then(Json::as_object);
-    let cell = |heading: &Heading| members.and_then(|m| m.member(&heading.name)).cloned().map_or(Cell::Empty, Cell::Json);
+    let cell = |heading: &Heading| {
+        members.and_then(|m| m.member(&heading.name)).cloned().map_or(Cell::Empty, Cell::Json)
+    };
     let mut cells = vec![Cell::Text(uuid.to_owned()), Cell::Text(action.to_owned())];
     cells.extend(columns.iter().map(cell));
     table.rows.push(cells);

@@ -107,7 +107,11 @@ fn default_database(names: &[String]) -> Result<&str, ClientError> {
 }
 
 /// The first server that answers and, if a database is named, serves it in a usable state.
-fn first_usable(servers: &[String], database: Option<&str>, leader_only: bool) -> Result<Connection, ClientError> {
+fn first_usable(
+    servers: &[String],
+    database: Option<&str>,
+    leader_only: bool,
+) -> Result<Connection, ClientError> {
     let mut last = ClientError::NoServer { servers: servers.join(",") };
     for server in servers {
         match Connection::open(server) {
@@ -132,7 +136,8 @@ fn is_usable(connection: &mut Connection, database: &str, leader_only: bool) -> 
         ("where", Json::Array(vec![condition])),
     ]);
     let result = connection.call("transact", Json::Array(vec![string("_Server"), operation]))?;
-    let rows = result.as_array().and_then(|r| r.first()).and_then(Json::as_object).and_then(|r| r.member("rows"));
+    let rows =
+        result.as_array().and_then(|r| r.first()).and_then(Json::as_object).and_then(|r| r.member("rows"));
     let Some(row) = rows.and_then(Json::as_array).and_then(|r| r.first()).and_then(Json::as_object) else {
         return Ok(false);
     };

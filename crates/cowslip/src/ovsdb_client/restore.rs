@@ -26,7 +26,9 @@ type Rows = BTreeMap<String, BTreeMap<String, Datum>>;
 pub(super) fn restore(context: &mut Context, mut target: Target<'_>) -> Result<(), ClientError> {
     let mut input = std::io::stdin().lock();
     if input.is_terminal() {
-        return Err(ClientError::Usage("a backup does not come from a terminal: redirect the input from a file".to_owned()));
+        return Err(ClientError::Usage(
+            "a backup does not come from a terminal: redirect the input from a file".to_owned(),
+        ));
     }
     let mut bytes = Vec::new();
     input.read_to_end(&mut bytes).map_err(|e| bad(super::error::reason(&e)))?;
@@ -68,7 +70,9 @@ fn records(mut bytes: &[u8]) -> Result<Vec<Value>, ClientError> {
         let mut words = header.split(' ');
         match (words.next(), words.next()) {
             (Some("OVSDB"), Some("JSON")) => {}
-            (Some("CLUSTER"), _) => return Err(bad("it is of a cluster; run ovsdb-tool cluster-to-standalone on it first")),
+            (Some("CLUSTER"), _) => {
+                return Err(bad("it is of a cluster; run ovsdb-tool cluster-to-standalone on it first"));
+            }
             _ => return Err(broken()),
         }
         let length: usize = words.next().and_then(|w| w.parse().ok()).ok_or_else(broken)?;
@@ -78,7 +82,8 @@ fn records(mut bytes: &[u8]) -> Result<Vec<Value>, ClientError> {
         if actual != sum {
             return Err(broken());
         }
-        let json = Json::parse(data).map_err(|error| bad(format!("record {}: {error}", records.len() + 1)))?;
+        let json =
+            Json::parse(data).map_err(|error| bad(format!("record {}: {error}", records.len() + 1)))?;
         bytes = &bytes[end + 1 + length..];
         records.push(json.into_owned());
     }
@@ -90,7 +95,8 @@ fn apply(schema: &Schema, record: &Value, tables: &mut BTreeMap<String, Rows>) -
     let members = record.as_object().ok_or_else(|| bad("a record is no object"))?;
     let is_diff = members.member("_is_diff") == Some(&Json::Bool(true));
     for (name, rows) in members.iter().filter(|(name, _)| !name.starts_with('_')) {
-        let table = schema.table(name).ok_or_else(|| bad(format!("a record changes an unknown table {name}")))?;
+        let table =
+            schema.table(name).ok_or_else(|| bad(format!("a record changes an unknown table {name}")))?;
         let table = schema.at(table);
         let changed = rows.as_object().ok_or_else(|| bad(format!("the rows of {name} are no object")))?;
         let stored = tables.entry(name.to_owned()).or_default();

@@ -39,7 +39,8 @@ impl SchemaText {
 }
 
 fn schema_json(schema: &Schema, original: &Json<'_>) -> Value {
-    let member = |json: Option<&Json<'_>>, name: &str| json?.as_object()?.member(name).cloned().map(Json::into_owned);
+    let member =
+        |json: Option<&Json<'_>>, name: &str| json?.as_object()?.member(name).cloned().map(Json::into_owned);
     let originals = member(Some(original), "tables");
     let tables = schema.tables.iter().map(|table| {
         let original = member(originals.as_ref(), &table.name);
@@ -63,7 +64,8 @@ fn says(original: Option<&Json<'_>>, name: &str, value: bool) -> bool {
 }
 
 fn table_json(table: &TableSchema, original: Option<&Value>) -> Value {
-    let originals = original.and_then(Json::as_object).and_then(|o| o.member("columns")).and_then(Json::as_object);
+    let originals =
+        original.and_then(Json::as_object).and_then(|o| o.member("columns")).and_then(Json::as_object);
     let columns = table.columns.iter().map(|column| {
         let original = originals.and_then(|o| o.member(&column.name));
         (&*column.name, column_json(column, says(original, "mutable", false)))

@@ -122,7 +122,10 @@ impl Table {
 
     fn cell_texts(&self, style: &Style) -> Vec<Vec<String>> {
         let row = |row: &Vec<Cell>| {
-            row.iter().zip(&self.headings).map(|(cell, heading)| cell.text(heading.ty.as_ref(), style.cells)).collect()
+            row.iter()
+                .zip(&self.headings)
+                .map(|(cell, heading)| cell.text(heading.ty.as_ref(), style.cells))
+                .collect()
         };
         self.rows.iter().map(row).collect()
     }
@@ -249,7 +252,11 @@ fn pad(out: &mut String, text: &str, width: usize) {
 }
 
 fn csv_field(text: &str) -> String {
-    if text.contains(['\n', '"', ',']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
+    if text.contains(['\n', '"', ',']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
 }
 
 fn html(text: &str) -> String {
@@ -291,11 +298,13 @@ impl Cell {
         match (self, ty) {
             (Cell::Empty, _) => String::new(),
             (Cell::Text(text), _) => text.clone(),
-            (Cell::Json(json), Some(ty)) if format != CellFormat::Json => match Datum::from_json(ty, json, None) {
-                Ok(datum) => datum_text(&datum, ty, format),
-                // A difference of an optional value, for one, is no value of the column.
-                Err(_) => text(json, false),
-            },
+            (Cell::Json(json), Some(ty)) if format != CellFormat::Json => {
+                match Datum::from_json(ty, json, None) {
+                    Ok(datum) => datum_text(&datum, ty, format),
+                    // A difference of an optional value, for one, is no value of the column.
+                    Err(_) => text(json, false),
+                }
+            }
             (Cell::Json(json), _) => text(json, false),
             (Cell::Datum(datum), Some(ty)) => datum_text(datum, ty, format),
             (Cell::Datum(datum), None) => wire_text(datum, false),

@@ -22,10 +22,11 @@ impl Answerer {
         let path = directory.path().join("s");
         let listener = UnixListener::bind(&path)?;
         std::thread::spawn(move || {
-            let accepted = (0..connections).map(|_| Ok((listener.accept()?.0, Framer::new(MESSAGE_BYTES_MAX))));
+            let accepted =
+                (0..connections).map(|_| Ok((listener.accept()?.0, Framer::new(MESSAGE_BYTES_MAX))));
             let clients = accepted.collect::<std::io::Result<Vec<_>>>();
             // Its clients notice when it ends; there is nobody else to tell.
-            let _ = clients.map_err(BenchError::from).and_then(|clients| serve(clients));
+            let _ = clients.map_err(BenchError::from).and_then(serve);
         });
         Ok(Answerer { address: format!("unix:{}", path.display()), _directory: directory })
     }

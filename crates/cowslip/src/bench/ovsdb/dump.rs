@@ -56,7 +56,8 @@ fn measure(peer: &Peer, args: &DumpArgs) -> Result<Vec<Outcome>, BenchError> {
         }
         let bytes = read_all(&mut readers, length)?;
         let seconds = start.elapsed().as_secs_f64();
-        let cpu = before.zip(server.pid.and_then(cpu_time)).map(|(before, after)| after.saturating_sub(before));
+        let cpu =
+            before.zip(server.pid.and_then(cpu_time)).map(|(before, after)| after.saturating_sub(before));
         let resident = server.pid.and_then(resident_mb);
         outcomes.push(Outcome { seconds, megabytes: bytes as f64 / 1e6, cpu, resident });
     }

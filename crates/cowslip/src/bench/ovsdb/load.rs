@@ -320,8 +320,12 @@ pub(crate) fn read_all(readers: &mut [Reader], length: Option<u64>) -> Result<u6
         let mut fds: Vec<PollFd<'_>> =
             waiting.iter().map(|at| PollFd::new(&readers[*at].stream, PollFlags::IN)).collect();
         wait(&mut fds)?;
-        let ready: Vec<usize> =
-            waiting.iter().zip(&fds).filter(|(_, fd)| fd.revents().intersects(READABLE)).map(|(at, _)| *at).collect();
+        let ready: Vec<usize> = waiting
+            .iter()
+            .zip(&fds)
+            .filter(|(_, fd)| fd.revents().intersects(READABLE))
+            .map(|(at, _)| *at)
+            .collect();
         if !ready.is_empty() {
             last = Instant::now();
         } else if last.elapsed() > SILENCE_MAX {

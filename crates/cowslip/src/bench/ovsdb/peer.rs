@@ -96,7 +96,8 @@ impl Peer {
         let child = command.stdout(file.try_clone()?).stderr(file).spawn().map_err(named)?;
         let address = format!("unix:{}", path.join("s").display());
         let pid = child.id();
-        let mut server = Server { address, pid: Some(pid), started: Some(Started { child, _directory: directory }) };
+        let mut server =
+            Server { address, pid: Some(pid), started: Some(Started { child, _directory: directory }) };
         match server.wait_until_listening() {
             true => Ok(server),
             false => Err(BenchError::NotListening {

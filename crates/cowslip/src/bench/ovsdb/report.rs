@@ -4,7 +4,9 @@ use std::time::Duration;
 
 /// A table whose columns line up, so that it reads well unrendered too.
 pub(crate) fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
-    let width = |x: usize| rows.iter().map(|row| row[x].chars().count()).chain([headings[x].len()]).max().unwrap_or(0);
+    let width = |x: usize| {
+        rows.iter().map(|row| row[x].chars().count()).chain([headings[x].len()]).max().unwrap_or(0)
+    };
     let widths: Vec<usize> = (0..headings.len()).map(width).collect();
     let line = |cells: &mut dyn Iterator<Item = &str>| {
         let cells: Vec<String> = cells.zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
@@ -50,8 +52,14 @@ mod tests {
     #[test]
     fn columns_line_up() {
         let rows = [vec!["update".to_owned(), "1".to_owned()]];
-        assert_eq!(table(&["op", "ops/s"], &rows), "| op     | ops/s |\n| ------ | ----- |\n| update | 1     |\n");
-        assert_eq!(quantile(&[Duration::from_millis(1), Duration::from_millis(3)], 0.99), Duration::from_millis(3));
+        assert_eq!(
+            table(&["op", "ops/s"], &rows),
+            "| op     | ops/s |\n| ------ | ----- |\n| update | 1     |\n"
+        );
+        assert_eq!(
+            quantile(&[Duration::from_millis(1), Duration::from_millis(3)], 0.99),
+            Duration::from_millis(3)
+        );
         assert_eq!(ratio(Some(1.0), Some(4.0)), "0.25 x");
     }
 }

@@ -117,7 +117,9 @@ impl Operation {
             ),
         };
         let commit = if durable { r#",{"op":"commit","durable":true}"# } else { "" };
-        format!(r#"{{"id":"{NUMBER_FIELD}","method":"transact","params":["{DATABASE}",{operations}{commit}]}}"#)
+        format!(
+            r#"{{"id":"{NUMBER_FIELD}","method":"transact","params":["{DATABASE}",{operations}{commit}]}}"#
+        )
     }
 }
 

@@ -48,12 +48,15 @@ pub(super) fn run(args: &TransactArgs) -> Result<(), BenchError> {
     let cells: Vec<(Operation, Shape)> =
         args.ops.iter().flat_map(|op| args.shapes.iter().map(|shape| (*op, *shape))).collect();
     if cells.is_empty() || cells.len() as u64 > CELLS_MAX || !(0.01..=600.0).contains(&args.seconds) {
-        return Err(BenchError::Usage(format!("1 to {CELLS_MAX} operations times shapes, 0.01 to 600 seconds each")));
+        return Err(BenchError::Usage(format!(
+            "1 to {CELLS_MAX} operations times shapes, 0.01 to 600 seconds each"
+        )));
     }
     let kind = if args.durable { "durable transactions" } else { "transactions" };
     println!("{}", heading(&format!("OVSDB: {kind}"), &super::versions(&peers)?));
     println!("{}\n", ceiling(args)?);
-    let mut results: Vec<Vec<Cell>> = peers.iter().map(|_| cells.iter().map(|_| Cell::default()).collect()).collect();
+    let mut results: Vec<Vec<Cell>> =
+        peers.iter().map(|_| cells.iter().map(|_| Cell::default()).collect()).collect();
     for round in 1..=args.rounds {
         for (peer, results) in peers.iter().zip(&mut results) {
             eprintln!("round {round} of {}: {}", args.rounds, peer.name());
@@ -97,7 +100,10 @@ fn ceiling(args: &TransactArgs) -> Result<String, BenchError> {
         let rate = outcome.latencies.len() as f64 / outcome.elapsed.as_secs_f64();
         rates.push(format!("{shape}: {rate:.0}/s"));
     }
-    Ok(format!("The generator's own ceiling, against a server that answers without working: {}.", rates.join(", ")))
+    Ok(format!(
+        "The generator's own ceiling, against a server that answers without working: {}.",
+        rates.join(", ")
+    ))
 }
 
 fn rows(peers: &[Peer], cells: &[(Operation, Shape)], results: &mut [Vec<Cell>]) -> String {
