@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::model::{Id, Model, Referrer, TableIx};
+use crate::model::{Id, IndexIx, Model, Referrer, TableIx};
 use crate::overlay::Entry;
 
 /// All changes of one finished draft.
@@ -86,6 +86,19 @@ impl<M: Model> TableChanges<M> {
     pub fn record(&self, id: &Id) -> Option<&RecordChange<M>> {
         let position = self.records.binary_search_by_key(id, |change| change.id).ok()?;
         self.records.get(position)
+    }
+
+    /// The keys that records gave up (false) and took (true), with the record, by index.
+    pub fn keys(&self) -> impl Iterator<Item = (IndexIx, &M::Key, Id, bool)> {
+        let indexes = (0..=u16::MAX).map(IndexIx).zip(&self.keys);
+        indexes.flat_map(|(index, keys)| {
+            keys.iter().map(move |(entry, is_taken)| (index, &entry.key, entry.id, *is_taken))
+        })
+    }
+
+    /// By how much the counts of references into this table changed.
+    pub fn referrers(&self) -> impl Iterator<Item = &(Referrer, i64)> {
+        self.referrers.iter()
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -248,12 +248,17 @@ impl<'r, M: Model> Draft<'r, M> {
     /// Only keys that the draft took are looked at: without these the base would have been in conflict already. A
     /// record of the base that gave up its key in this draft is not in the way.
     pub fn check_unique(&self) -> Option<Conflict<M>> {
-        self.overlays().find_map(|(table, over)| {
+        self.conflicts().next()
+    }
+
+    /// All conflicts in primary indexes, by table, index and key, as [`check_unique`](Self::check_unique) finds them.
+    pub fn conflicts(&self) -> impl Iterator<Item = Conflict<M>> + use<'_, M> {
+        self.overlays().flat_map(move |(table, over)| {
             let kinds = self.base.layout().get(usize::from(table.0)).map(|layout| &layout.indexes);
             let indexes = (0..).map(IndexIx).zip(kinds.into_iter().flatten()).zip(&over.indexes);
             indexes
                 .filter(|((_, kind), _)| **kind == IndexKind::Primary)
-                .find_map(|((index, _), entries)| self.first_conflict(table, index, entries))
+                .flat_map(move |((index, _), entries)| self.conflicts_in(table, index, entries))
         })
     }
 
@@ -275,14 +280,14 @@ impl<'r, M: Model> Draft<'r, M> {
         ChangeSet::new(tables.filter(|changes| !changes.is_empty()).collect())
     }
 
-    fn first_conflict(
-        &self,
+    fn conflicts_in<'a>(
+        &'a self,
         table: TableIx,
         index: IndexIx,
-        entries: &BTreeMap<Entry<M::Key>, i64>,
-    ) -> Option<Conflict<M>> {
+        entries: &'a BTreeMap<Entry<M::Key>, i64>,
+    ) -> impl Iterator<Item = Conflict<M>> + use<'a, 'r, M> {
         let taken = entries.iter().filter(|(_, net)| **net > 0).map(|(entry, _)| &entry.key);
-        taken.into_iter().find_map(|key| {
+        taken.filter_map(move |key| {
             self.lookup(table, index, key).nth(1)?;
             let ids = self.lookup(table, index, key).collect();
             Some(Conflict { table, index, key: key.clone(), ids })

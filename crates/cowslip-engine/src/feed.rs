@@ -115,6 +115,16 @@ impl<M: Model> Feed<M> {
         history.entries.back().map_or(history.floor_position, |entry| entry.position)
     }
 
+    /// The journal's name for the state of a generation; none if that is not in the history, or not yet.
+    pub fn position_at(&self, generation: u64) -> Option<Uuid> {
+        let history = self.history();
+        if generation == history.floor {
+            return Some(history.floor_position);
+        }
+        let at = history.entries.binary_search_by_key(&generation, |entry| entry.generation).ok()?;
+        history.entries.get(at).map(|entry| entry.position)
+    }
+
     /// The estimated bytes of the history.
     pub fn bytes(&self) -> usize {
         self.history().bytes

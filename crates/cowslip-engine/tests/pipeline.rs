@@ -199,19 +199,26 @@ impl World {
     fn submit(&mut self, transactions: Vec<Transaction>, together: bool) {
         let (answers, received) = channel();
         let (open_gate, gate) = channel::<()>();
-        if together {
-            self.pipeline
-                .call(move |_, _| {
-                    let _ = gate.recv();
-                })
-                .expect("running");
-        }
+        // The committer is a role: whoever submits to an idle one runs it, so it is kept busy from another thread.
+        let busy = together.then(|| {
+            let (pipeline, (entered, begun)) = (self.pipeline.clone(), channel());
+            let hold = move |_: &mut ToyHost, _: &mut Batch<'_, Toy>| {
+                let _ = entered.send(());
+                let _ = gate.recv();
+            };
+            let busy = std::thread::spawn(move || pipeline.call(hold).expect("running"));
+            begun.recv().expect("the committer is busy");
+            busy
+        });
         let count = transactions.len();
         for transaction in transactions {
             self.pipeline.submit((transaction, answers.clone())).expect("running");
         }
         drop((open_gate, answers));
         let answers = self.answers(&received);
+        if let Some(busy) = busy {
+            busy.join().expect("the thread that kept the committer busy");
+        }
         assert_eq!(answers, count, "everyone got an answer");
         let root = self.pipeline.publication().current();
         assert_root_is(&root, &self.published, &ids());

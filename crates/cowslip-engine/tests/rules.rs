@@ -95,12 +95,13 @@ fn outcome(answered: &Receiver<Outcome>) -> Outcome {
 fn closed_gate(pipeline: &Toys) -> std::sync::mpsc::Sender<()> {
     let (gate, waiting) = channel::<()>();
     let (reached, here) = channel::<()>();
-    pipeline
-        .call(move |_, _| {
-            drop(reached);
-            let _ = waiting.recv();
-        })
-        .expect("running");
+    let hold = move |_: &mut Counting, _: &mut Batch<'_, Toy>| {
+        drop(reached);
+        let _ = waiting.recv();
+    };
+    // Whoever submits to an idle committer runs it, so another thread does.
+    let pipeline = pipeline.clone();
+    std::thread::spawn(move || pipeline.call(hold).expect("running"));
     let _ = here.recv_timeout(WAIT);
     gate
 }
@@ -311,6 +312,27 @@ impl Host<Noise> for Replacing {
         let changes = draft.finish().expect("no primary index");
         batch.commit(changes, (), false, |_| {});
     }
+}
+
+#[test]
+fn the_feed_names_the_states_that_it_goes_back_to() {
+    let feed = Feed::<Toy>::new(0, 5, Uuid::from_u128(5));
+    let entry = |generation: u64| Entry {
+        generation,
+        changes: Arc::new(ChangeSet::empty()),
+        note: Arc::default(),
+        meta: None,
+        position: Uuid::from_u128(generation.into()),
+    };
+    assert_eq!(feed.position_at(5), Some(Uuid::from_u128(5)));
+    assert_eq!(feed.position_at(6), None, "not there yet");
+    feed.push([entry(6), entry(7)]);
+    // Room for one: what is older than the floor is forgotten.
+    assert_eq!(feed.floor(), 6);
+    assert_eq!(feed.position_at(5), None);
+    assert_eq!(feed.position_at(6), Some(Uuid::from_u128(6)));
+    assert_eq!(feed.position_at(7), Some(Uuid::from_u128(7)));
+    assert_eq!(feed.position_at(8), None);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use crate::address::{Endpoint, Remote};
 use crate::stream::Stream;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tokio::net::{TcpListener, UnixListener};
 
 /// Waits for connections.
@@ -32,7 +32,7 @@ impl Drop for Listener {
 }
 
 impl Listener {
-    /// Binds and listens.
+    /// Binds and listens. A unix socket is for its owner and group, as far as the umask lets the group in.
     ///
     /// # Errors
     /// The system's: the directory is missing, the port is taken, and so on.
@@ -43,7 +43,9 @@ impl Listener {
                 if std::fs::symlink_metadata(path).is_ok_and(|m| m.file_type().is_socket()) {
                     std::fs::remove_file(path)?;
                 }
-                let socket = Socket::Unix(UnixListener::bind(path)?, path.clone());
+                let listener = UnixListener::bind(path)?;
+                allow_group(path)?;
+                let socket = Socket::Unix(listener, path.clone());
                 Ok(Listener { socket, remote: Remote::Listen(endpoint.clone()) })
             }
             Endpoint::Tcp { host, port } => {
@@ -76,5 +78,28 @@ impl Listener {
                 Ok((Stream::Tcp(stream), format!("tcp:{peer}")))
             }
         }
+    }
+}
+
+/// Keeps all others out, whatever the umask says.
+fn allow_group(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = std::fs::symlink_metadata(path)?.permissions().mode();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode & 0o770))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_unix_socket_is_not_for_all() {
+        use std::os::unix::fs::PermissionsExt;
+        let path = std::env::temp_dir().join(format!("cowslip-listener-{}", std::process::id()));
+        let listener = Listener::bind(&Endpoint::Unix(path.clone())).await.expect("a socket");
+        let mode = std::fs::metadata(&path).expect("the socket is there").permissions().mode();
+        assert_eq!(mode & 0o7707, 0o700, "{mode:o}");
+        drop(listener);
+        assert!(!path.exists(), "the listener removes its socket");
     }
 }

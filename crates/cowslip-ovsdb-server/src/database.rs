@@ -55,16 +55,10 @@ impl Database {
         let feed = self.pipeline.feed();
         loop {
             let root = self.root();
-            let generation = root.generation();
-            let entries = feed.since(generation.saturating_sub(1)).unwrap_or_default();
-            if let Some(entry) = entries.iter().find(|e| e.generation == generation) {
-                return (root, entry.position);
-            }
-            // Nothing was committed since the start, or a commit is being published right now.
-            let position = feed.position();
-            if feed.newest() == generation {
+            if let Some(position) = feed.position_at(root.generation()) {
                 return (root, position);
             }
+            // A commit is being published right now: the feed gets it, or has forgotten it already for a later one.
             std::thread::yield_now();
         }
     }

@@ -46,8 +46,8 @@ pub(crate) struct Submitted {
     pub(crate) request: u64,
     /// What to do.
     pub(crate) transaction: Transaction,
-    /// Where the answer goes.
-    pub(crate) events: EventSender,
+    /// Where the answer goes, until it has gone there.
+    pub(crate) events: Option<EventSender>,
     /// Set when the session ends: what is not started then is dropped.
     pub(crate) ended: Arc<AtomicBool>,
     /// When it came.
@@ -106,7 +106,6 @@ impl CommitHost {
         }
         match executor::execute(root, &submitted.transaction, &Everything, &circumstances) {
             Execution::Waiting { timeout_ms, table } => {
-                // Elapsed time was rounded down; the extra millisecond keeps the next try from coming too early.
                 let deadline =
                     timeout_ms.and_then(|ms| submitted.arrived.checked_add(Duration::from_millis(ms)));
                 Attempt::Waits(Parked { submitted, deadline, table })
@@ -126,27 +125,24 @@ impl CommitHost {
     fn wake(&mut self, changes: Arc<ChangeSet<Ovsdb>>, batch: &mut Batch<'_, Ovsdb>) {
         let mut changed = vec![changes];
         while let Some(changes) = changed.pop() {
-            let mut at = 0;
-            while at < self.parked.len() {
-                if changes.table(self.parked[at].table).is_none() {
-                    at += 1;
+            for parked in self.take_parked() {
+                if changes.table(parked.table).is_none() {
+                    self.parked.push(parked);
                     continue;
                 }
-                let parked = self.parked.remove(at);
                 match self.attempt(parked.submitted, batch) {
-                    Attempt::Waits(parked) => {
-                        self.parked.insert(at, parked);
-                        at += 1;
-                    }
-                    Attempt::Applied(more) => {
-                        if !more.is_empty() {
-                            changed.push(more);
-                        }
-                    }
-                    Attempt::Over => {}
+                    Attempt::Waits(parked) => self.parked.push(parked),
+                    Attempt::Applied(more) if !more.is_empty() => changed.push(more),
+                    Attempt::Applied(_) | Attempt::Over => {}
                 }
             }
         }
+    }
+
+    /// All that is parked, to be tried in order; what goes on waiting is pushed back.
+    fn take_parked(&mut self) -> Vec<Parked> {
+        let room = Vec::with_capacity(self.parked.len());
+        std::mem::replace(&mut self.parked, room)
     }
 }
 
@@ -157,11 +153,17 @@ enum Attempt {
 }
 
 impl Submitted {
-    fn answer(&self, answer: Answer) {
-        self.events.send(Event::Answered { request: self.request, answer });
+    fn answer(mut self, answer: Answer) {
+        self.send(answer);
     }
 
-    fn settle(&self, outcome: executor::Outcome, stored: Outcome) {
+    fn send(&mut self, answer: Answer) {
+        if let Some(events) = self.events.take() {
+            events.send(Event::Answered { request: self.request, answer });
+        }
+    }
+
+    fn settle(self, outcome: executor::Outcome, stored: Outcome) {
         let failed = |details: String| Answer::NotStored(Error::new(ErrorKind::Io, details));
         self.answer(match stored {
             Outcome::Committed { generation } => Answer::Executed { outcome, generation },
@@ -171,6 +173,14 @@ impl Submitted {
             }
             _ => failed("the database is read-only since a failed write; restart the server".to_string()),
         });
+    }
+}
+
+impl Drop for Submitted {
+    /// What a committer that ends leaves undone is answered all the same: a client must not wait for ever.
+    fn drop(&mut self) {
+        let details = "the database was shut down; it is not known whether the transaction was written";
+        self.send(Answer::NotStored(Error::new(ErrorKind::Io, details)));
     }
 }
 
@@ -211,17 +221,41 @@ impl Host<Ovsdb> for CommitHost {
     }
 
     fn tick(&mut self, now: Instant, batch: &mut Batch<'_, Ovsdb>) {
-        let mut at = 0;
-        while at < self.parked.len() {
-            if self.parked[at].deadline.is_none_or(|deadline| deadline > now) {
-                at += 1;
-                continue;
-            }
-            let parked = self.parked.remove(at);
-            if let Attempt::Waits(parked) = self.attempt(parked.submitted, batch) {
-                self.parked.insert(at, parked);
-                at += 1;
+        for parked in self.take_parked() {
+            if parked.deadline.is_none_or(|deadline| deadline > now) {
+                self.parked.push(parked);
+            } else if let Attempt::Waits(parked) = self.attempt(parked.submitted, batch) {
+                self.parked.push(parked);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cowslip_ovsdb::schema::Schema;
+    use tokio::sync::mpsc;
+
+    #[test]
+    fn what_a_committer_leaves_undone_is_answered_once() {
+        let schema = Arc::new(Schema::parse(br#"{"name":"D","tables":{}}"#).expect("a schema"));
+        let (sender, mut answers) = mpsc::unbounded_channel();
+        let submitted = || Submitted {
+            session: SessionId(1),
+            request: 7,
+            transaction: Transaction::parse(&schema, &[]),
+            events: Some(EventSender::new(sender.clone())),
+            ended: Arc::default(),
+            arrived: Instant::now(),
+            read_only: false,
+        };
+        drop(submitted());
+        let lost = answers.try_recv();
+        assert!(matches!(lost, Ok(Event::Answered { request: 7, answer: Answer::NotStored(_) })), "{lost:?}");
+        submitted().answer(Answer::Canceled);
+        let told = answers.try_recv();
+        assert!(matches!(told, Ok(Event::Answered { request: 7, answer: Answer::Canceled })), "{told:?}");
+        assert!(answers.try_recv().is_err(), "one answer each");
     }
 }

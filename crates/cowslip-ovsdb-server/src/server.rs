@@ -276,7 +276,7 @@ impl Server {
             session: SessionId(self.shared.session_numbers.fetch_add(1, Ordering::Relaxed)),
             request: 0,
             transaction,
-            events: EventSender::new(events),
+            events: Some(EventSender::new(events)),
             ended: Arc::new(AtomicBool::new(false)),
             arrived: Instant::now(),
             read_only: false,
@@ -366,6 +366,13 @@ impl Server {
             result
         });
         stop.await.unwrap_or_else(|error| Err(io::Error::other(error)))
+    }
+}
+
+#[cfg(test)]
+impl Server {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 }
 

@@ -1,7 +1,7 @@
 //! Conditions: which rows an operation or a monitor is about (RFC 7047 section 5.1, `<condition>`; boolean clauses and
 //! order comparisons of optional scalars as in the reference server).
 
-use crate::atom::AtomicType;
+use crate::atom::{Atom, AtomicType};
 use crate::datum::Datum;
 use crate::error::{Error, ErrorKind};
 use crate::json::Json;
@@ -212,6 +212,18 @@ impl Condition {
         self.clauses.iter().find_map(|clause| match clause {
             Clause::Test { column, function: Function::Equal, argument } if *column == wanted => {
                 Some(argument)
+            }
+            _ => None,
+        })
+    }
+
+    /// The value that a map column must have for a key, if a clause says that it includes that pair.
+    pub fn included_value(&self, wanted: Column, key: &Atom) -> Option<&Atom> {
+        self.clauses.iter().find_map(|clause| match clause {
+            Clause::Test { column, function: Function::Includes | Function::Equal, argument }
+                if *column == wanted =>
+            {
+                argument.value(key)
             }
             _ => None,
         })

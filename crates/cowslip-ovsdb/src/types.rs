@@ -356,7 +356,7 @@ impl ColumnType {
         };
         match &self.value {
             None => format!("{class} of{count} {key}s"),
-            Some(value) => format!("{class} of{count} {key}/{} pairs", value.atomic.name()),
+            Some(value) => format!("{class} of{count} ({key}, {}) pairs", value.atomic.name()),
         }
     }
 }

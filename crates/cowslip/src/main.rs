@@ -6,6 +6,7 @@
 #![allow(rustdoc::broken_intra_doc_links)]
 
 mod bench;
+mod codegen;
 mod environment;
 mod ovsdb_client;
 mod ovsdb_server;
@@ -36,6 +37,8 @@ enum Command {
     OvsdbClient(ovsdb_client::Args),
     /// Make, inspect and change database files that no server has open
     OvsdbTool(ovsdb_tool::Args),
+    /// Write Rust models of an OVSDB schema's tables
+    Codegen(codegen::Args),
     /// Measure an OVSDB server against the installed one of Open vSwitch
     Bench(bench::Args),
 }
@@ -71,6 +74,7 @@ fn main() -> ExitCode {
         Command::OvsdbServer(args) => ovsdb_server::main(args),
         Command::OvsdbClient(args) => ovsdb_client::main(args),
         Command::OvsdbTool(args) => ovsdb_tool::main(args),
+        Command::Codegen(args) => codegen::main(args),
         Command::Bench(args) => bench::main(args),
     }
 }

@@ -19,6 +19,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("ovsdb-tool", "openvswitch-common"),
     ("ovs-vsctl", "openvswitch-switch"),
     ("/usr/share/openvswitch/vswitch.ovsschema", "openvswitch-switch"),
+    ("/usr/share/openvswitch/vtep.ovsschema", "openvswitch-vtep"),
     ("ovn-nbctl", "ovn-common"),
     ("ovn-sbctl", "ovn-common"),
     ("/usr/share/ovn/ovn-nb.ovsschema", "ovn-central"),

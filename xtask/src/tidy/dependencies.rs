@@ -16,7 +16,7 @@ const MAY_DEPEND_ON: &[(&str, &[&str])] = &[
     ("cowslip-net", &[]),
     ("cowslip-ovsdb", &["cowslip-engine"]),
     ("cowslip-ovsdb-derive", &[]),
-    ("cowslip-ovsdb-codegen", &["cowslip-ovsdb"]),
+    ("cowslip-ovsdb-codegen", &["cowslip-engine", "cowslip-ovsdb"]),
     ("cowslip-ovsdb-client", &["cowslip-engine", "cowslip-net", "cowslip-ovsdb", "cowslip-ovsdb-derive"]),
     ("cowslip-ovsdb-server", &["cowslip-engine", "cowslip-net", "cowslip-ovsdb"]),
     ("cowslip-ldap", &[]),

@@ -1,4 +1,4 @@
-//! The committer thread, and the thread that writes while the committer goes on.
+//! The committer, and the thread that writes while the committer goes on.
 //!
 //! Invariants: at most one task is with the writing thread, and only while none is does the committer write itself;
 //! messages are taken in the order of their arrival; when a batch failed, everything prepared on it fails with it.
@@ -6,14 +6,15 @@
 use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::batch::{Batch, Prepared, Working};
 use super::sink::{Failure, Sink};
-use super::{CompactionAnswer, CompactionOutcome, Host, Outcome, PipelineOptions};
+use super::turns::{Arrivals, Committing, Mailbox, Next};
+use super::{Closed, CompactionAnswer, CompactionOutcome, Host, Outcome, PipelineOptions};
 use crate::journal::Journal;
 use crate::model::Model;
 use crate::root::Root;
@@ -28,6 +29,9 @@ pub(super) enum Message<M: Model, H: Host<M>> {
     CompactionRan,
     Stop,
 }
+
+/// Runs the committer, unless another thread does.
+pub(super) type Drive = Arc<dyn Fn() + Send + Sync>;
 
 type Call<M, H> = Box<dyn FnOnce(&mut H, &mut Batch<'_, M>) + Send>;
 
@@ -58,7 +62,7 @@ pub(super) struct Committer<M: Model, H: Host<M>, J: Journal<M>> {
     host: H,
     working: Working<M>,
     sink: Arc<Mutex<Sink<M, J>>>,
-    arrivals: Receiver<Message<M, H>>,
+    arrivals: Arrivals<Message<M, H>>,
     /// Jobs and calls that arrived and have not run yet.
     waiting: VecDeque<Message<M, H>>,
     tasks: Sender<Task<M>>,
@@ -73,13 +77,14 @@ impl<M: Model, H: Host<M>, J: Journal<M>> Committer<M, H, J> {
         root: Root<M>,
         host: H,
         sink: Sink<M, J>,
-        messages: Sender<Message<M, H>>,
-        arrivals: Receiver<Message<M, H>>,
+        (messages, arrivals): (Mailbox<Message<M, H>>, Arrivals<Message<M, H>>),
+        drive: Drive,
         options: PipelineOptions,
     ) -> io::Result<Self> {
         let sink = Arc::new(Mutex::new(sink));
         let (tasks, queue) = channel();
-        let writer = Writer { sink: Arc::clone(&sink), messages, name: options.name.clone() };
+        let mail = Mail { messages, drive };
+        let writer = Writer { sink: Arc::clone(&sink), mail, name: options.name.clone() };
         let name = format!("{}-write", options.name);
         let writer = thread::Builder::new().name(name).spawn(move || writer.run(&queue))?;
         Ok(Self {
@@ -96,23 +101,6 @@ impl<M: Model, H: Host<M>, J: Journal<M>> Committer<M, H, J> {
         })
     }
 
-    pub(super) fn run(mut self) -> io::Result<()> {
-        while !self.is_done() {
-            self.receive();
-            self.run_waiting();
-            // Before the flush, because under load the writing thread is free for a moment only; and after it, because
-            // what was just written may want a compaction.
-            self.advance_compaction();
-            self.flush();
-            self.advance_compaction();
-        }
-        drop(self.tasks);
-        // It has no task, so it ends as soon as it sees the queue closed.
-        let _ = self.writer.join();
-        // What was written without asking for durability is made durable on an orderly end.
-        if self.working.read_only { Ok(()) } else { locked(&self.sink).journal.make_durable() }
-    }
-
     fn is_done(&self) -> bool {
         self.stopping
             && !self.working.in_flight
@@ -120,27 +108,6 @@ impl<M: Model, H: Host<M>, J: Journal<M>> Committer<M, H, J> {
             && self.working.prepared.is_empty()
             && self.compaction.is_none()
             && self.working.compactions.is_empty()
-    }
-
-    /// Takes everything that has arrived, waiting for a first message if there is nothing else to do.
-    fn receive(&mut self) {
-        if self.waiting.is_empty() || self.is_full() {
-            let deadline = if self.is_full() { None } else { self.host.deadline() };
-            let message = match deadline {
-                None => self.arrivals.recv().map_err(|_| RecvTimeoutError::Disconnected),
-                Some(deadline) => {
-                    self.arrivals.recv_timeout(deadline.saturating_duration_since(Instant::now()))
-                }
-            };
-            match message {
-                Ok(message) => self.accept(message),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => self.stopping = true,
-            }
-        }
-        while let Ok(message) = self.arrivals.try_recv() {
-            self.accept(message);
-        }
     }
 
     fn accept(&mut self, message: Message<M, H>) {
@@ -287,11 +254,62 @@ impl<M: Model, H: Host<M>, J: Journal<M>> Committer<M, H, J> {
     }
 }
 
+impl<M: Model, H: Host<M>, J: Journal<M>> Committing for Committer<M, H, J> {
+    fn turn(&mut self) -> Next {
+        while let Some(message) = self.arrivals.take() {
+            self.accept(message);
+        }
+        loop {
+            self.run_waiting();
+            // Before the flush, because under load the writing thread is free for a moment only; and after it, because
+            // what was just written may want a compaction.
+            self.advance_compaction();
+            self.flush();
+            self.advance_compaction();
+            // A batch that was full and has been written here leaves room for the rest.
+            if self.waiting.is_empty() || self.is_full() {
+                break;
+            }
+        }
+        // A full batch takes no ticks; the writing thread's report brings the next turn.
+        let deadline = if self.is_full() { None } else { self.host.deadline() };
+        Next { deadline, is_done: self.is_done() }
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        drop(self.tasks);
+        // It has no task, so it ends as soon as it sees the queue closed.
+        let _ = self.writer.join();
+        // What was written without asking for durability is made durable on an orderly end.
+        if self.working.read_only { Ok(()) } else { locked(&self.sink).journal.make_durable() }
+    }
+}
+
 /// The writing thread.
 struct Writer<M: Model, H: Host<M>, J: Journal<M>> {
     sink: Arc<Mutex<Sink<M, J>>>,
-    messages: Sender<Message<M, H>>,
+    mail: Mail<M, H>,
     name: String,
+}
+
+/// How the threads below the committer reach it.
+struct Mail<M: Model, H: Host<M>> {
+    messages: Mailbox<Message<M, H>>,
+    drive: Drive,
+}
+
+impl<M: Model, H: Host<M>> Clone for Mail<M, H> {
+    fn clone(&self) -> Self {
+        Self { messages: self.messages.clone(), drive: Arc::clone(&self.drive) }
+    }
+}
+
+impl<M: Model, H: Host<M>> Mail<M, H> {
+    fn send(&self, message: Message<M, H>) -> Result<(), Closed> {
+        self.messages.post(message)?;
+        (self.drive)();
+        Ok(())
+    }
 }
 
 impl<M: Model, H: Host<M>, J: Journal<M>> Writer<M, H, J> {
@@ -305,7 +323,7 @@ impl<M: Model, H: Host<M>, J: Journal<M>> Writer<M, H, J> {
                     Report::CompactionFinished(self.finish_compaction(results.try_recv().ok().flatten()))
                 }
             };
-            if self.messages.send(Message::Free(report)).is_err() {
+            if self.mail.send(Message::Free(report)).is_err() {
                 return;
             }
         }
@@ -320,11 +338,11 @@ impl<M: Model, H: Host<M>, J: Journal<M>> Writer<M, H, J> {
             Ok(Err(error)) => return Err(error.to_string().into()),
             Err(_) => return Err(Failure::panicked().reason),
         };
-        let (ran, messages) = (ran.clone(), self.messages.clone());
+        let (ran, mail) = (ran.clone(), self.mail.clone());
         let run = move || {
             let compacted = catch_unwind(AssertUnwindSafe(|| J::run_compaction(compaction))).ok();
             let _ = ran.send(compacted);
-            let _ = messages.send(Message::CompactionRan);
+            let _ = mail.send(Message::CompactionRan);
         };
         let thread = thread::Builder::new().name(format!("{}-compact", self.name));
         thread.spawn(run).map(drop).map_err(|error| {

@@ -1,16 +1,16 @@
 //! The commit pipeline: one committer per database, which makes many small transactions cost one write.
 //!
-//! Whoever wants something changed submits a job. The committer thread takes all that waits, lets the protocol's
-//! [`Host`] run each job on the working root, appends what they committed as one batch, syncs once if any of it asked
-//! for that, publishes one root, feeds the feed and then answers. A batch that must be synced goes to a second thread,
-//! and the next batch is prepared while it syncs; no timer waits for a batch to fill.
+//! Whoever wants something changed submits a job. The committer takes all that waits, lets the protocol's [`Host`] run
+//! each job on the working root, appends what they committed as one batch, syncs once if any of it asked for that,
+//! publishes one root, feeds the feed and then answers. A batch that must be synced goes to a thread that writes, and the
+//! next batch is prepared while it syncs; no timer waits for a batch to fill. The committer is a role, not a thread: a
+//! job that finds it idle is run by the thread that submits it (see `turns`).
 //!
 //! Invariants: batches are appended, published and answered in the order of their preparation; no answer leaves before
 //! everything it may rely on is published; a batch that failed, and all that was prepared on it, leaves nothing.
 
 use std::fmt;
 use std::io;
-use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
@@ -23,14 +23,16 @@ use crate::reclaim::Reclaimer;
 use crate::root::Root;
 
 pub use batch::Batch;
-use committer::{Committer, Message};
+use committer::{Committer, Drive, Message};
 use sink::Sink;
+use turns::{Mailbox, Turns, mailbox};
 
 mod batch;
 mod committer;
 mod sink;
+mod turns;
 
-/// The protocol's part of the pipeline. It lives in the committer thread.
+/// The protocol's part of the pipeline: part of the committer, run by one thread at a time.
 pub trait Host<M: Model>: Send + 'static {
     /// What sessions submit.
     type Job: Send + 'static;
@@ -130,16 +132,25 @@ pub struct Pipeline<M: Model, H: Host<M>> {
 }
 
 struct Shared<M: Model, H: Host<M>> {
-    messages: Sender<Message<M, H>>,
+    messages: Mailbox<Message<M, H>>,
+    turns: Arc<Turns>,
     publication: Arc<Publication<M>>,
     feed: Arc<Feed<M>>,
     committer: Mutex<Option<JoinHandle<io::Result<()>>>>,
 }
 
+impl<M: Model, H: Host<M>> Shared<M, H> {
+    fn send(&self, message: Message<M, H>) -> Result<(), Closed> {
+        self.messages.post(message)?;
+        self.turns.drive();
+        Ok(())
+    }
+}
+
 impl<M: Model, H: Host<M>> Drop for Shared<M, H> {
     fn drop(&mut self) {
-        // The pipeline's own threads hold senders, too, so the committer would never see the queue close.
-        let _ = self.messages.send(Message::Stop);
+        // If it is closed, it has stopped already.
+        let _ = self.send(Message::Stop);
     }
 }
 
@@ -170,19 +181,28 @@ impl<M: Model, H: Host<M>> Pipeline<M, H> {
         options: PipelineOptions,
     ) -> io::Result<Self> {
         debug_assert_eq!(root.generation(), feed.newest(), "the feed goes up to the root");
-        let (messages, arrivals) = channel();
+        let (messages, arrivals) = mailbox();
+        let turns = Arc::new(Turns::new(&messages));
         let publication = Arc::new(Publication::new(Arc::new(root.clone())));
         let feed = Arc::new(feed);
         let reclaimer = Reclaimer::start(&options.name)?;
         let sink = Sink::new(journal, Arc::clone(&publication), Arc::clone(&feed), reclaimer);
         let name = format!("{}-commit", options.name);
-        let committer = Committer::new(root, host, sink, messages.clone(), arrivals, options)?;
-        let committer = thread::Builder::new().name(name).spawn(move || committer.run())?;
+        let weak = Arc::downgrade(&turns);
+        let drive: Drive = Arc::new(move || {
+            if let Some(turns) = weak.upgrade() {
+                turns.drive();
+            }
+        });
+        let mail = (messages.clone(), arrivals);
+        turns.begin(Box::new(Committer::new(root, host, sink, mail, drive, options)?));
+        let own = Arc::clone(&turns);
+        let committer = thread::Builder::new().name(name).spawn(move || own.run())?;
         let committer = Mutex::new(Some(committer));
-        Ok(Self { shared: Arc::new(Shared { messages, publication, feed, committer }) })
+        Ok(Self { shared: Arc::new(Shared { messages, turns, publication, feed, committer }) })
     }
 
-    /// Queues a job. The number of jobs a peer may have queued is for its session to limit.
+    /// Queues a job, and runs it here if the committer is idle. The number of jobs a peer may have queued is for its session to limit.
     ///
     /// # Errors
     /// The pipeline has been shut down.
@@ -240,6 +260,6 @@ impl<M: Model, H: Host<M>> Pipeline<M, H> {
     }
 
     fn send(&self, message: Message<M, H>) -> Result<(), Closed> {
-        self.shared.messages.send(message).map_err(|_| Closed)
+        self.shared.send(message)
     }
 }

@@ -26,7 +26,8 @@ pub(crate) async fn run(stream: Stream, id: SessionId, shared: Arc<Shared>, peer
     let is_local = stream.is_local();
     let session = Session::new(id, shared);
     let probe_ms = session.shared.options.probe_interval_ms.unwrap_or(if is_local { 0 } else { 5000 });
-    let mut driver = Driver { session, probe: (probe_ms > 0).then(|| Duration::from_millis(probe_ms)) };
+    let probe = (probe_ms > 0).then(|| Duration::from_millis(probe_ms));
+    let mut driver = Driver { session, probe, heard: Instant::now(), is_backed_up: false };
     match driver.serve(stream).await {
         Ended::Closed => tracing::debug!(session = id.0, peer, "disconnected"),
         Ended::Stopping => {}
@@ -37,6 +38,10 @@ pub(crate) async fn run(stream: Stream, id: SessionId, shared: Arc<Shared>, peer
 struct Driver {
     session: Session,
     probe: Option<Duration>,
+    /// When the client last showed that it lives.
+    heard: Instant,
+    /// The last write left something to be sent.
+    is_backed_up: bool,
 }
 
 impl Driver {
@@ -45,7 +50,6 @@ impl Driver {
         let mut framer = Framer::new(self.session.shared.options.message_bytes_max);
         let mut published = self.session.shared.published.subscribe();
         let mut stopping = self.session.shared.stopping.subscribe();
-        let mut heard = Instant::now();
         let mut has_input = false;
         loop {
             if let Err(reason) = self.settle(&mut framer, &mut has_input).await {
@@ -57,12 +61,12 @@ impl Driver {
             let slices = session.output.slices();
             let turn = tokio::select! {
                 biased;
-                event = session.arrivals.recv() => Turn::Event(event),
+                event = session.arrivals.recv(), if session.output.has_room() => Turn::Event(event),
                 count = write.write_vectored(&slices), if !session.output.is_empty() => Turn::Wrote(count),
                 count = read_some(&mut read, &mut framer), if may_read => Turn::Read(count),
                 _ = published.changed(), if wants_updates => Turn::Again,
                 _ = std::future::ready(()), if has_input && session.wants_input() => Turn::Again,
-                () = silence(heard, self.probe) => Turn::Silence,
+                () = silence(self.heard, self.probe) => Turn::Silence,
                 _ = stopped(&mut stopping) => Turn::Stop,
             };
             drop(slices);
@@ -70,18 +74,18 @@ impl Driver {
                 Turn::Event(Some(event)) => self.take_events(event),
                 Turn::Event(None) | Turn::Stop => Err(Ended::Stopping),
                 Turn::Wrote(Ok(count)) => {
-                    self.session.output.advance(count);
+                    self.wrote(count);
                     Ok(())
                 }
                 Turn::Read(Ok(0)) => Err(Ended::Closed),
                 Turn::Read(Ok(_)) => {
-                    heard = Instant::now();
+                    self.hear();
                     has_input = true;
                     Ok(())
                 }
                 Turn::Wrote(Err(error)) | Turn::Read(Err(error)) => Err(Ended::Io(error)),
                 Turn::Again => Ok(()),
-                Turn::Silence => self.probe(&mut heard),
+                Turn::Silence => self.probe(),
             };
             if let Err(reason) = step {
                 return self.farewell(&mut write, reason).await;
@@ -113,19 +117,46 @@ impl Driver {
         Ok(())
     }
 
+    /// Takes what has come while there is room for what it leads to: thousands of replies that are ready together may
+    /// be far larger than what they are made from.
     fn take_events(&mut self, first: Event) -> Result<(), Ended> {
         self.session.handle_event(first)?;
-        self.session.take_events()
+        while self.session.output.has_room()
+            && let Ok(event) = self.session.arrivals.try_recv()
+        {
+            self.session.handle_event(event)?;
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self) {
+        self.heard = Instant::now();
+        self.session.awaits_probe = false;
+    }
+
+    /// A client that slowly takes what had to wait for it lives, though it may not be heard for long. What the socket
+    /// takes at once proves nothing: much of that fits between here and a client that is gone.
+    fn wrote(&mut self, count: usize) {
+        self.session.output.advance(count);
+        let was_backed_up = std::mem::replace(&mut self.is_backed_up, !self.session.output.is_empty());
+        if was_backed_up && count > 0 {
+            self.hear();
+        }
     }
 
     /// Nothing came for a probe interval: asks whether the client lives, or ends the session if that was asked before.
-    fn probe(&mut self, heard: &mut Instant) -> Result<(), Ended> {
+    fn probe(&mut self) -> Result<(), Ended> {
+        if self.session.output.has_room() && !self.session.wants_input() {
+            // It was not listened to, because of all that it waits for; that says nothing about it.
+            self.hear();
+            return Ok(());
+        }
         let interval = self.probe.unwrap_or_default();
         if self.session.awaits_probe {
             return Err(Ended::Silent(interval.as_millis() as u64));
         }
         self.session.awaits_probe = true;
-        *heard = Instant::now();
+        self.heard = Instant::now();
         self.session.output.append(|out| write_request(out, "echo", "\"echo\"", |out| out.push_str("[]")));
         Ok(())
     }

@@ -164,9 +164,11 @@ impl Session {
         self.flush_monitors()?;
         match event {
             Event::Answered { request, answer } => self.answered(request, answer),
-            Event::Locked(name) if self.locks.contains(&name) => self.notify_lock("locked", &name),
-            Event::Stolen(name) if self.locks.contains(&name) => self.notify_lock("stolen", &name),
-            // Unlocked meanwhile.
+            Event::Locked(name) if self.owns(&name) => self.notify_lock("locked", &name),
+            Event::Stolen(name) if self.locks.contains(&name) && !self.owns(&name) => {
+                self.notify_lock("stolen", &name);
+            }
+            // Unlocked meanwhile, and perhaps asked for again: the reply to that said how it stands.
             Event::Locked(_) | Event::Stolen(_) => {}
             // A client that does not know of changes to the set of databases learns by connecting anew.
             Event::DatabaseAdded | Event::DatabaseRemoved(_) if !self.is_change_aware => {
@@ -176,6 +178,10 @@ impl Session {
             Event::DatabaseRemoved(database) => self.cancel_monitors(&database),
         }
         Ok(())
+    }
+
+    fn owns(&self, lock: &str) -> bool {
+        self.shared.locks.owns(lock, self.id)
     }
 
     fn notify_lock(&mut self, method: &str, name: &str) {
@@ -206,12 +212,54 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.shared.forget(self.id);
         self.ended.store(true, Ordering::Release);
-        for open in self.open.values() {
-            // A database that is gone has nothing of this session's any more.
-            let _ = open.database.submit(Job::End(self.id));
+        let mut left: Vec<&Arc<Database>> = Vec::new();
+        for Open { database, .. } in self.open.values() {
+            if !left.iter().any(|known| Arc::ptr_eq(known, database)) {
+                left.push(database);
+                // A database that is gone has nothing of this session's any more.
+                let _ = database.submit(Job::End(self.id));
+            }
         }
         for name in &self.locks {
             self.shared.locks.unlock(name, self.id);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::{Server, ServerOptions};
+
+    fn sent(session: &Session) -> String {
+        session.output.slices().iter().map(|s| String::from_utf8_lossy(s).into_owned()).collect()
+    }
+
+    /// A word of a lock that was given up and asked for again meanwhile is about the past.
+    #[tokio::test]
+    async fn a_session_is_told_that_it_owns_a_lock_only_if_it_does() {
+        let server = Server::start(ServerOptions::default()).await.expect("threads");
+        let mut session = Session::new(SessionId(100), server.shared().clone());
+        let mut other = Session::new(SessionId(101), server.shared().clone());
+        let locks = server.shared().locks.clone();
+        locks.lock("l", other.id, &other.events);
+        locks.lock("l", session.id, &session.events);
+        session.locks.push("l".to_owned());
+        locks.unlock("l", other.id);
+        // The word that the lock is its own is on its way.
+        locks.unlock("l", session.id);
+        locks.lock("l", other.id, &other.events);
+        locks.lock("l", session.id, &session.events);
+        session.take_events().expect("the session goes on");
+        assert_eq!(sent(&session), "");
+        locks.unlock("l", other.id);
+        session.take_events().expect("the session goes on");
+        assert!(sent(&session).contains("\"locked\""), "{}", sent(&session));
+
+        other.locks.push("l".to_owned());
+        locks.steal("l", other.id, &other.events);
+        session.take_events().expect("the session goes on");
+        assert!(sent(&session).contains("\"stolen\""), "{}", sent(&session));
+        server.stop().await.expect("nothing to write");
     }
 }

@@ -175,14 +175,18 @@ impl Session {
         if let Some(database) = monitor.map(|m| m.database.clone()) {
             self.catch_up(&database).await?;
         }
-        match self.change_conditions(params) {
-            Ok(()) => self.reply(id, |out| out.push_str("{}")),
+        match self.condition_change(params) {
+            Ok((at, new_id, spec)) => {
+                self.change_conditions(at, new_id, spec)?;
+                self.reply(id, |out| out.push_str("{}"));
+            }
             Err(error) => self.reply_error(id, &error),
         }
         Ok(())
     }
 
-    fn change_conditions(&mut self, params: &[Json<'_>]) -> Result<(), Error> {
+    /// Which monitor is to change, its new id and what it is to show.
+    fn condition_change(&self, params: &[Json<'_>]) -> Result<(usize, String, MonitorSpec), Error> {
         let [old_id, new_id, requests] = params else {
             return Err(Error::syntax(&Json::Array(params.to_vec()), "invalid parameters"));
         };
@@ -195,30 +199,32 @@ impl Session {
         if new_text != old_text && self.monitors.iter().any(|m| m.id == new_text) {
             return Err(Error::syntax(new_id, "duplicate monitor ID"));
         }
-        let monitor = &mut self.monitors[at];
-        let schema = monitor.database.schema();
-        let mut spec = monitor.spec.with_conditions(&schema, requests)?;
+        let monitor = &self.monitors[at];
+        let spec = monitor.spec.with_conditions(&monitor.database.schema(), requests)?;
         if monitor.spec.dialect == Dialect::Plain {
             // Such a monitor has no conditions; the reference server accepts the request and changes nothing.
-            spec = monitor.spec.as_ref().clone();
+            return Ok((at, new_text, monitor.spec.as_ref().clone()));
         }
+        Ok((at, new_text, spec))
+    }
+
+    fn change_conditions(&mut self, at: usize, new_id: String, spec: MonitorSpec) -> Result<(), Ended> {
+        let monitor = &mut self.monitors[at];
+        let schema = monitor.database.schema();
         let (root, position) = monitor.database.snapshot();
-        let entries = monitor.database.pipeline.feed().since(monitor.seen).unwrap_or_default();
+        let entries = monitor.database.pipeline.feed().since(monitor.seen).map_err(|_| Ended::Behind)?;
         let until = entries.iter().filter(|e| e.generation <= root.generation());
         let merged = merge(&schema, until, |table| spec.table(table).is_some());
+        let before = std::mem::replace(&mut monitor.spec, Arc::new(spec));
         if !merged.is_empty() {
-            let before = monitor.spec.clone();
-            let id = monitor.id.clone();
-            write_update(&mut self.output, &before, &id, &position, |out| {
+            write_update(&mut self.output, &before, &monitor.id, &position, |out| {
                 write_merged(&schema, &before, &merged, out)
             });
         }
-        let before = std::mem::replace(&mut monitor.spec, Arc::new(spec));
-        monitor.id = new_text;
+        monitor.id = new_id;
         monitor.seen = root.generation();
-        let (after, id) = (monitor.spec.clone(), monitor.id.clone());
-        write_update(&mut self.output, &after, &id, &position, |out| {
-            write_condition_change(&before, &after, &root, out)
+        write_update(&mut self.output, &monitor.spec, &monitor.id, &position, |out| {
+            write_condition_change(&before, &monitor.spec, &root, out)
         });
         Ok(())
     }

@@ -55,7 +55,7 @@ impl Session {
         match method {
             "echo" => self.reply(&id, |out| write_array(params, out)),
             "transact" => match self.database(method, params) {
-                Ok(database) => self.transact(id, &database, &params[1..]),
+                Ok(database) => return self.transact(id, &database, &params[1..]),
                 Err(error) => self.reply_error(&id, &error),
             },
             "monitor" => return self.begin(method, Dialect::Plain, &id, params).await,

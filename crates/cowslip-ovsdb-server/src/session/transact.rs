@@ -3,7 +3,7 @@
 //! A transaction that only reads runs on the newest snapshot, here and not in the committer, unless an earlier
 //! transaction of this session is still open: it must see what that one wrote.
 
-use super::{Open, Session};
+use super::{Ended, Open, Session};
 use crate::database::Database;
 use crate::host::{Answer, Job, Submitted};
 use cowslip_ovsdb::error::{Error, ErrorKind};
@@ -15,8 +15,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 impl Session {
-    pub(super) fn transact(&mut self, id: String, database: &Arc<Database>, operations: &[Json<'_>]) {
-        let root = database.root();
+    pub(super) fn transact(
+        &mut self,
+        id: String,
+        database: &Arc<Database>,
+        operations: &[Json<'_>],
+    ) -> Result<(), Ended> {
+        // A snapshot that the history goes up to, so that the monitors can be told of it before the reply shows it.
+        let (root, _) = database.snapshot();
         let transaction = Transaction::parse(root.meta(), operations);
         if transaction.reads_only && self.open.is_empty() {
             let circumstances =
@@ -24,9 +30,10 @@ impl Session {
             if let Execution::Done(outcome) =
                 executor::execute(&root, &transaction, &Everything, &circumstances)
             {
+                self.flush_monitors()?;
                 self.reply_outcome(&id, database, &outcome);
             }
-            return;
+            return Ok(());
         }
         self.requests += 1;
         let request = self.requests;
@@ -34,16 +41,18 @@ impl Session {
             session: self.id,
             request,
             transaction,
-            events: self.events.clone(),
+            events: Some(self.events.clone()),
             ended: self.ended.clone(),
             arrived: Instant::now(),
             read_only: database.is_read_only,
         };
         if database.submit(Job::Transact(Box::new(submitted))).is_err() {
             let error = Error::new(ErrorKind::Io, "the database is shutting down");
-            return self.reply_error(&id, &error);
+            self.reply_error(&id, &error);
+            return Ok(());
         }
         self.open.insert(request, Open { id, database: database.clone() });
+        Ok(())
     }
 
     pub(super) fn answered(&mut self, request: u64, answer: Answer) {

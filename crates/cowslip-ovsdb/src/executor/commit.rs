@@ -47,11 +47,33 @@ impl<K: Knowledge> Executor<'_, '_, K> {
             self.prune(std::mem::take(&mut dangling), &mut candidates)?;
         }
         self.drop_unchanged();
-        match self.draft.check_unique() {
-            None => Ok(()),
-            Some(_) if !self.is_certain => Ok(()),
-            Some(conflict) => Err(self.duplicate(&conflict)),
+        let conflict = match K::COMPLETE {
+            true => self.draft.check_unique(),
+            false => self.certain_conflict(),
+        };
+        let Some(conflict) = conflict else { return Ok(()) };
+        let error = self.duplicate(&conflict);
+        self.conflict = Some(conflict);
+        Err(error)
+    }
+
+    /// The first conflict between rows that hold their key for certain.
+    fn certain_conflict(&mut self) -> Option<Conflict<Ovsdb>> {
+        let mut pruned = BTreeSet::new();
+        for (table, id) in &self.doubtful {
+            let weak = self.draft.referrers(*table, id).filter(|(r, _)| r.strength == Strength::Weak);
+            pruned.extend(weak.map(|(referrer, _)| (referrer.table, referrer.source)));
         }
+        self.doubtful.append(&mut pruned);
+        let mut conflicts = self.draft.conflicts();
+        let certain = conflicts.find(|conflict| {
+            let holds = |id: &&Uuid| !self.doubtful.contains(&(conflict.table, **id));
+            self.sees_right && conflict.ids.iter().filter(holds).count() > 1
+        });
+        let is_any = certain.is_some() || self.draft.check_unique().is_some();
+        drop(conflicts);
+        self.is_certain &= certain.is_some() || !is_any;
+        certain
     }
 
     /// Drops touched rows that are as they were.
@@ -84,6 +106,7 @@ impl<K: Knowledge> Executor<'_, '_, K> {
     ) -> Result<(), Error> {
         let mut is_certain = true;
         let mut changes = ReferenceChanges::default();
+        let mut doubtful = Vec::new();
         for table in self.draft.touched_tables() {
             let definition = self.schema.at(table);
             for (id, touched) in self.draft.touched(table) {
@@ -103,7 +126,8 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                         _ if *count < 0
                             || self.draft.record(reference.table, &reference.target).is_some() => {}
                         _ if !K::COMPLETE && !self.knowledge.has_all_rows(reference.table) => {
-                            is_certain = false
+                            is_certain = false;
+                            doubtful.push((table, *id));
                         }
                         (Strength::Strong, _) => return Err(self.missing_target(table, id, reference)),
                         (Strength::Weak, _) => {
@@ -116,6 +140,7 @@ impl<K: Knowledge> Executor<'_, '_, K> {
         }
         candidates.retain(|(table, _)| !self.schema.at(*table).is_root);
         self.is_certain &= is_certain;
+        self.doubtful.extend(doubtful);
         Ok(())
     }
 
@@ -161,26 +186,42 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                 .draft
                 .referrers(table, &id)
                 .take_while(|(referrer, _)| referrer.strength == Strength::Strong)
-                .any(|(referrer, _)| (referrer.table, referrer.source) != (table, id));
+                .any(|(referrer, _)| {
+                    let source = (referrer.table, referrer.source);
+                    source != (table, id) && (K::COMPLETE || !self.doubtful.contains(&source))
+                });
             if is_kept {
-                continue;
-            }
-            if !K::COMPLETE && !self.knows_all_referrers(table) {
-                self.is_certain = false;
                 continue;
             }
             let mut changes = ReferenceChanges::default();
             let gone = Step { old: Some(row.as_ref()), new: None, delta: &RowDelta::default() };
             Ovsdb::references(self.schema, table, &gone, &mut changes);
-            self.draft.remove(table, &id);
-            for (reference, _) in changes.changes {
-                let is_root = self.schema.at(reference.table).is_root;
-                if reference.strength == Strength::Strong && !is_root {
-                    candidates.insert((reference.table, reference.target));
+            if !K::COMPLETE && (self.has_strong_referrer(table, &id) || !self.knows_all_referrers(table)) {
+                self.is_certain = false;
+                if self.doubtful.insert((table, id)) {
+                    candidates.extend(self.strongly_held(&changes));
                 }
+                continue;
             }
+            self.draft.remove(table, &id);
+            candidates.extend(self.strongly_held(&changes));
             dangling.retain(|(source_table, source, _), _| (*source_table, *source) != (table, id));
         }
+    }
+
+    /// The rows of non-root tables among the targets of strong references.
+    fn strongly_held(&self, references: &ReferenceChanges) -> Vec<(TableIx, Uuid)> {
+        let strong = references.changes.iter().map(|(reference, _)| reference).filter(|reference| {
+            reference.strength == Strength::Strong && !self.schema.at(reference.table).is_root
+        });
+        strong.map(|reference| (reference.table, reference.target)).collect()
+    }
+
+    /// Whether another row refers strongly to this one.
+    fn has_strong_referrer(&self, table: TableIx, id: &Uuid) -> bool {
+        let referrers = self.draft.referrers(table, id);
+        let mut strong = referrers.take_while(|(referrer, _)| referrer.strength == Strength::Strong);
+        strong.any(|(referrer, _)| (referrer.table, referrer.source) != (table, *id))
     }
 
     /// Whether every row and column that can refer strongly to a table's rows is known.
@@ -299,12 +340,8 @@ impl<K: Knowledge> Executor<'_, '_, K> {
         let definition = self.schema.at(conflict.table);
         let parts = definition.key_parts(conflict.index);
         let names: Vec<String> = parts.iter().map(|part| name_of(definition, part)).collect();
-        let names = match names.as_slice() {
-            [one] => format!("column {one}"),
-            [first, second] => format!("columns {first} and {second}"),
-            [rest @ .., last] => format!("columns {}, and {last}", rest.join(", ")),
-            [] => String::new(),
-        };
+        let noun = if names.len() == 1 { "column" } else { "columns" };
+        let names = format!("{noun} {}", enumeration(&names));
         let mut rows: Vec<&Uuid> = conflict.ids.iter().collect();
         rows.sort_by(|a, b| self.reported_order(conflict.table, a, b));
         let mut details = format!(
@@ -388,5 +425,15 @@ fn in_words(table: &TableSchema, parts: &[KeyPart], key: &[Datum]) -> String {
         KeyPart::Column(column) => value.in_words(&table.data(*column).ty),
         KeyPart::MapValue { .. } => value.as_one().map_or_else(|| "absent".to_string(), Atom::to_string),
     });
-    values.collect::<Vec<_>>().join(", ")
+    enumeration(&values.collect::<Vec<_>>())
+}
+
+/// Texts as a list in a sentence.
+fn enumeration(texts: &[String]) -> String {
+    match texts {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first, second] => format!("{first} and {second}"),
+        [rest @ .., last] => format!("{}, and {last}", rest.join(", ")),
+    }
 }

@@ -21,7 +21,7 @@ use crate::mutation::{Mutation, replace_members};
 use crate::operation::{Operation, PartialRow, Transaction};
 use crate::row::{IndexKey, Ovsdb, Row, RowDelta};
 use crate::schema::{Column, ColumnIx, KeyPart, Schema, TableSchema};
-use cowslip_engine::{ChangeSet, Draft, IndexIx, Root, TableIx, Uuid};
+use cowslip_engine::{ChangeSet, Conflict, Draft, IndexIx, Root, TableIx, Uuid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -63,6 +63,11 @@ pub struct Outcome {
     pub changes: ChangeSet<Ovsdb>,
     /// Whether the outcome follows from what is known alone. Always true with complete knowledge.
     pub is_certain: bool,
+    /// Whether the error, if there is one, follows from what is known alone: a server with these rows, and any others
+    /// besides, fails too. Always true with complete knowledge.
+    pub error_is_certain: bool,
+    /// The rows that share a key, if that is the error.
+    pub conflict: Option<Conflict<Ovsdb>>,
 }
 
 impl Outcome {
@@ -104,6 +109,9 @@ pub fn execute<K: Knowledge>(
         knowledge,
         circumstances,
         is_certain: true,
+        sees_right: true,
+        doubtful: BTreeSet::new(),
+        conflict: None,
     };
     let mut results = Vec::with_capacity(transaction.operations.len());
     let mut error = None;
@@ -117,18 +125,29 @@ pub fn execute<K: Knowledge>(
             Err(Stop::Wait { timeout_ms, table }) => return Execution::Waiting { timeout_ms, table },
         }
     }
+    let mut is_fault = false;
     if error.is_none() {
         error = transaction.fault.clone();
+        is_fault = error.is_some();
     }
     let mut changes = ChangeSet::empty();
-    if error.is_none() {
-        match executor.settle() {
-            Ok(()) => changes = executor.draft.into_changes(),
-            Err(e) => error = Some(e),
-        }
+    let settled = if error.is_none() { executor.settle() } else { Ok(()) };
+    let is_certain = (executor.is_certain, executor.sees_right);
+    let conflict = executor.conflict.take();
+    match settled {
+        Ok(()) if error.is_none() => changes = executor.draft.into_changes(),
+        Ok(()) => {}
+        Err(e) => error = Some(e),
     }
-    let is_certain = executor.is_certain;
-    Execution::Done(Outcome { results, error, requested: transaction.requested, changes, is_certain })
+    Execution::Done(Outcome {
+        results,
+        error,
+        requested: transaction.requested,
+        changes,
+        is_certain: is_certain.0,
+        error_is_certain: is_fault || is_certain.1,
+        conflict,
+    })
 }
 
 /// Why an operation has no result.
@@ -150,6 +169,13 @@ struct Executor<'a, 'r, K: Knowledge> {
     knowledge: &'a K,
     circumstances: &'a Circumstances<'a>,
     is_certain: bool,
+    /// Whether the rows that are seen are as the server would see them here; false after a condition on a column that
+    /// is not known, because nobody knows which rows it chose.
+    sees_right: bool,
+    /// Rows that the server may collect or prune for reasons that are not known: the keys they hold are neither taken
+    /// nor free.
+    doubtful: BTreeSet<(TableIx, Uuid)>,
+    conflict: Option<Conflict<Ovsdb>>,
 }
 
 impl<K: Knowledge> Executor<'_, '_, K> {
@@ -335,7 +361,8 @@ impl<K: Knowledge> Executor<'_, '_, K> {
         let waited = self.circumstances.waited_ms;
         match timeout_ms {
             Some(timeout) if timeout <= waited => {
-                let details = match waited {
+                // A transaction may have stood in the queue for a while; with a time-out of 0 it has not waited by that.
+                let details = match waited.min(timeout) {
                     0 => "\"where\" clause test failed".to_string(),
                     _ => format!("\"wait\" timed out after {waited} ms"),
                 };
@@ -372,6 +399,7 @@ impl<K: Knowledge> Executor<'_, '_, K> {
             Column::Data(column) => self.knows_column(table, column),
             Column::Uuid | Column::Version => true,
         });
+        self.sees_right &= sees_all_columns;
         if !sees_all_columns || !(names_known_row || self.knowledge.has_all_rows(table)) {
             self.is_certain = false;
         }
@@ -389,7 +417,9 @@ pub fn indexed(table: &TableSchema, condition: &Condition) -> Option<(IndexIx, I
     let client = table.client_indexes.iter().map(|index| {
         let part = |part: &KeyPart| match part {
             KeyPart::Column(column) => equal(column),
-            KeyPart::MapValue { .. } => None,
+            KeyPart::MapValue { column, key, .. } => {
+                condition.included_value(Column::Data(*column), key).cloned().map(Datum::One)
+            }
         };
         index.parts.iter().map(part).collect()
     });

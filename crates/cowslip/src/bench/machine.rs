@@ -2,6 +2,7 @@
 
 use crate::ovsdb_client::clock::timestamp;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ pub(crate) fn heading(title: &str, versions: &[String]) -> String {
         String::new(),
         format!("* {} UTC, {} x {}", &timestamp()[..16], processors(), processor_model()),
         format!("* `{}`{build}", words.join(" ")),
+        format!("* database files on {}", file_system(&std::env::temp_dir())),
     ];
     lines.extend(versions.iter().map(|version| format!("* {version}")));
     lines.push(String::new());
@@ -26,6 +28,19 @@ fn shown(word: &str) -> String {
         Some((_, name)) if name.starts_with("cowslip") => name.to_owned(),
         _ => word.to_owned(),
     }
+}
+
+/// The kind of file system that a directory is on; it decides what a durable commit costs.
+fn file_system(directory: &Path) -> String {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let directory = fs::canonicalize(directory).unwrap_or_else(|_| directory.to_owned());
+    let mounted = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        Some((words.next()?, words.next()?))
+    });
+    // A later mount hides an earlier one at the same place.
+    let nearest = mounted.filter(|(at, _)| directory.starts_with(at)).max_by_key(|(at, _)| at.len());
+    nearest.map_or("an unknown file system".to_owned(), |(at, kind)| format!("{kind} ({at})"))
 }
 
 fn processors() -> usize {

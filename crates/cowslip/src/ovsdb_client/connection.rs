@@ -5,6 +5,7 @@
 
 use super::error::ClientError;
 use super::json::{Value, object, text};
+use crate::environment::run_directory;
 use cowslip_ovsdb::framing::{Framer, MESSAGE_BYTES_MAX};
 use cowslip_ovsdb::json::Json;
 use std::io::{self, Read, Write};
@@ -105,11 +106,6 @@ impl Stream {
             _ => Err(ClientError::Address { server: server.to_owned() }),
         }
     }
-}
-
-/// The directory of the local server's socket.
-pub(super) fn run_directory() -> PathBuf {
-    std::env::var_os("OVS_RUNDIR").unwrap_or_else(|| "/var/run/openvswitch".into()).into()
 }
 
 /// A relative path is meant from the run directory, as the reference tools have it; from the working directory if there

@@ -1,7 +1,6 @@
 //! `dump` prints the rows of a database as tables, `backup` as a database file.
 
 use super::Context;
-use super::clock::now_ms;
 use super::commands::{columns_of, fetch_schema};
 use super::error::ClientError;
 use super::json::{Value, select_all, string, strings, text};
@@ -12,7 +11,8 @@ use cowslip_ovsdb::datum::Datum;
 use cowslip_ovsdb::json::{Json, Object, write_int, write_str};
 use cowslip_ovsdb::schema::TableSchema;
 use cowslip_ovsdb::types::ColumnType;
-use sha1::{Digest, Sha1};
+use cowslip_ovsdb_server::file::date::now_ms;
+use cowslip_ovsdb_server::file::log::write_record;
 use std::cmp::Ordering;
 use std::io::{IsTerminal, Write};
 
@@ -116,7 +116,7 @@ fn compare(a: &Datum, b: &Datum) -> Ordering {
 }
 
 /// The type without limits on its members: what the server holds is to be shown whatever the schema says.
-pub(super) fn unconstrained(ty: &ColumnType) -> ColumnType {
+fn unconstrained(ty: &ColumnType) -> ColumnType {
     ColumnType {
         key: ty.key.unconstrained(),
         value: ty.value.as_ref().map(|v| v.unconstrained()),
@@ -141,11 +141,10 @@ pub(super) fn backup(_: &mut Context, mut target: Target<'_>) -> Result<(), Clie
         selections.push(Selection { table, columns });
     }
     let tables = select(&mut target, &selections)?;
-    let record = backup_record(&selections, &tables)?;
-    out.write_all(&log_record(&schema.json.to_string()))
-        .and_then(|()| out.write_all(&log_record(&record)))
-        .and_then(|()| out.flush())
-        .map_err(ClientError::Output)
+    let mut file = Vec::new();
+    write_record(&mut file, &mut schema.json.to_string());
+    write_record(&mut file, &mut backup_record(&selections, &tables)?);
+    out.write_all(&file).and_then(|()| out.flush()).map_err(ClientError::Output)
 }
 
 /// The transaction record that holds all rows.
@@ -177,11 +176,4 @@ fn backup_record(selections: &[Selection<'_>], tables: &[Vec<Value>]) -> Result<
     write_int(&mut record, now_ms());
     record.push('}');
     Ok(record)
-}
-
-/// A record of a database file: a line with the length and the checksum of what follows it.
-fn log_record(json: &str) -> Vec<u8> {
-    let data = format!("{json}\n");
-    let sum: String = Sha1::digest(data.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("OVSDB JSON {} {sum}\n{data}", data.len()).into_bytes()
 }

@@ -1,8 +1,9 @@
 //! Which server and which database a command means, from what its arguments leave out.
 
-use super::connection::{Connection, run_directory};
+use super::connection::Connection;
 use super::error::ClientError;
 use super::json::{Value, object, string};
+use crate::environment::run_directory;
 use cowslip_ovsdb::json::Json;
 
 /// What a command needs before it can start.

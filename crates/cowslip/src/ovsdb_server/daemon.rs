@@ -77,13 +77,27 @@ impl Daemon {
         ))
     }
 
-    /// Tells the process that started this one that clients can connect.
-    pub(super) fn report_ready(&self) {
-        if self.detach && Self::is_copy() {
-            let mut stdout = std::io::stdout();
-            // The starter may have been interrupted; the server runs on all the same.
-            let _ = writeln!(stdout, "{READY}").and_then(|()| stdout.flush());
+    /// Tells the process that started this one that clients can connect, and lets go of the starter's terminal or pipe:
+    /// a script that collects what the starter prints would otherwise wait for this process to end.
+    ///
+    /// # Errors
+    /// `/dev/null` cannot be had in their place.
+    pub(super) fn report_ready(&self) -> Result<(), String> {
+        if !(self.detach && Self::is_copy()) {
+            return Ok(());
         }
+        let failed = |e: std::io::Error| format!("cannot let go of standard output and error: {e}");
+        let null = OpenOptions::new().write(true).open("/dev/null").map_err(failed)?;
+        let mut stdout = std::io::stdout();
+        // The starter may have been interrupted; the server runs on all the same.
+        let _ = writeln!(stdout, "{READY}").and_then(|()| stdout.flush());
+        rustix::stdio::dup2_stdout(&null).map_err(|e| failed(e.into()))?;
+        rustix::stdio::dup2_stderr(&null).map_err(|e| failed(e.into()))
+    }
+
+    /// Keeps from a command that this process runs what this process was told by the one that started it.
+    pub(super) fn disown(command: &mut Command) -> &mut Command {
+        command.env_remove(DETACHED_VARIABLE)
     }
 
     /// Writes the file with the process id, if that is asked for.

@@ -106,7 +106,7 @@ async fn serve(args: Args, remotes: Vec<Remote>, pid_file: Option<PidFile>) -> R
         tracing::warn!("--unixctl: there is no control socket in this version; the flag is ignored");
     }
     tracing::info!("cowslip {} is ready", env!("CARGO_PKG_VERSION"));
-    args.daemon.report_ready();
+    args.daemon.report_ready()?;
     let code = match &args.run {
         Some(command) => run_command(command, stop).await?,
         None => {
@@ -146,7 +146,7 @@ pub(crate) fn stop_signal() -> Result<impl Future<Output = ()>, String> {
 }
 
 async fn run_command(command: &str, stop: impl Future<Output = ()>) -> Result<ExitCode, String> {
-    let mut child = Command::new("/bin/sh")
+    let mut child = Daemon::disown(&mut Command::new("/bin/sh"))
         .arg("-c")
         .arg(command)
         .spawn()

@@ -222,6 +222,34 @@ fn a_port_of_the_systems_choice() {
     assert!(text.contains("Lab"), "{text}");
 }
 
+/// A script that collects all that the starter prints goes on when the server has gone to the background.
+#[test]
+fn a_detached_server_lets_go_of_what_its_starter_writes_to() {
+    for peer in [Peer::Real, Peer::under_test()] {
+        let dir = scratch();
+        let file = dir.path().join("lab.db");
+        peer.create(dir.path(), &file, &lab_schema()).success("ovsdb-tool create");
+        let (pid, socket) = (dir.path().join("pid"), dir.path().join("s"));
+        let server = peer.command("ovsdb-server", dir.path());
+        let mut command = Command::new("sh");
+        command.args(["-c", "collected=$(\"$@\" 2>&1) && echo gone on", "sh"]);
+        command.arg(server.get_program()).args(server.get_args()).current_dir(dir.path());
+        process::isolate(&mut command, dir.path());
+        command.args(["--detach", "--no-chdir", "--unixctl=none"]).arg(&file);
+        command.arg(format!("--pidfile={}", pid.display()));
+        command.arg(format!("--remote=punix:{}", socket.display()));
+        let begun = Instant::now();
+        let done = process::run(&mut command, LIMIT);
+        let answers = Session::try_connect(&socket).is_ok();
+        let number = std::fs::read_to_string(&pid).unwrap_or_default().trim().parse().ok();
+        if let Some(number) = number.and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process(number, rustix::process::Signal::TERM);
+        }
+        assert_eq!(done.stdout, "gone on\n", "{peer:?} after {:?}: {done:?}", begun.elapsed());
+        assert!(answers, "{peer:?}: nobody listens in the background");
+    }
+}
+
 /// `serve` makes a data folder with sample data at its first start, says how to reach it, and finds it again.
 #[test]
 fn serve_starts_twice() {

@@ -1,0 +1,578 @@
+//! The client: how it is made, and what can be done with it.
+
+use crate::driver;
+use crate::encode::write_operation;
+use crate::error::{BuildError, ClientError, Duplicate, Refusal, TransactError};
+use crate::events::{Batch, Events, EventsError};
+use crate::filter::Filter;
+use crate::model::Model;
+use crate::options::{self, Options};
+use crate::plan::{Index, Monitor};
+use crate::results::Results;
+use crate::shared::{Answer, Command, InFlight, Inner, Shared, Statistics, Waiting};
+use crate::snapshot::{Snapshot, SnapshotReader};
+use crate::state::State;
+use crate::transaction::Transaction;
+use crate::validation::{self, Footprint, Guard, Validation};
+use cowslip_engine::{ChangeSet, Reclaimer, Root};
+use cowslip_ovsdb::json::write_str;
+use cowslip_ovsdb::operation;
+use cowslip_ovsdb::row::Ovsdb;
+use cowslip_ovsdb::schema::Schema;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::{broadcast, oneshot, watch};
+
+/// Makes a client.
+#[derive(Clone, Debug)]
+pub struct ClientBuilder {
+    options: Options,
+    endpoints: Vec<String>,
+}
+
+impl ClientBuilder {
+    /// Adds a server: `unix:FILE` or `tcp:HOST:PORT`. They are tried in order.
+    #[must_use]
+    pub fn endpoint(mut self, endpoint: &str) -> Self {
+        self.endpoints.push(endpoint.to_string());
+        self
+    }
+
+    /// What the cache holds; nothing, if this is not called.
+    #[must_use]
+    pub fn monitor(mut self, monitor: Monitor) -> Self {
+        self.options.monitor = monitor;
+        self
+    }
+
+    /// Keeps an index on the cache. Its columns are monitored if its table is.
+    #[must_use]
+    pub fn index(mut self, index: Index) -> Self {
+        self.options.indexes.push(index);
+        self
+    }
+
+    /// Which transactions are validated.
+    #[must_use]
+    pub fn validation(mut self, validation: Validation) -> Self {
+        self.options.validation = validation;
+        self
+    }
+
+    /// Changes other settings.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Options)) -> Self {
+        change(&mut self.options);
+        self
+    }
+
+    /// Starts the client without waiting for a server; must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// An endpoint cannot be used, or the system refused a thread.
+    pub fn start(mut self) -> Result<Client, ClientError> {
+        let endpoints = self.endpoints.iter().map(|text| options::endpoint(text));
+        self.options.endpoints = endpoints.collect::<Result<_, _>>()?;
+        if self.options.endpoints.is_empty() {
+            return Err(ClientError::NoEndpoint);
+        }
+        let empty = Schema::parse(br#"{"name":"none","tables":{}}"#);
+        let root = Root::<Ovsdb>::new(Arc::new(empty.expect("the empty schema is part of the program")));
+        let reclaimer = Reclaimer::start("cowslip-client")
+            .map_err(|error| ClientError::Thread { reason: error.to_string() })?;
+        let shared = Arc::new(Shared::new(self.options, root, reclaimer));
+        tokio::spawn(driver::run(shared.clone()));
+        Ok(Client { handle: Arc::new(Handle { shared }) })
+    }
+
+    /// Starts the client and waits for a synchronised cache.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start); and the server's schema does not fit what was asked for as required, or there was
+    /// no synchronised cache within [`Options::ready_within`].
+    pub async fn connect(self) -> Result<Client, ClientError> {
+        let client = self.start()?;
+        client.ready().await?;
+        Ok(client)
+    }
+}
+
+/// An OVSDB client. Clones are handles of the same one, which is closed with the last of them.
+#[derive(Clone)]
+pub struct Client {
+    handle: Arc<Handle>,
+}
+
+struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        close(&self.shared);
+    }
+}
+
+fn close(shared: &Shared) {
+    shared.inner().is_closed = true;
+    shared.wake.notify_one();
+    shared.ended.notify_waiters();
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shared = self.shared();
+        f.debug_struct("Client")
+            .field("database", &shared.options.database)
+            .field("state", &*shared.state.borrow())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Counts since the client was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counts {
+    /// Updates that came.
+    pub updates: u64,
+    /// Updates that could not be right, each of which led to a resynchronisation.
+    pub resyncs: u64,
+    /// Connections.
+    pub connections: u64,
+    /// Transactions sent.
+    pub sent: u64,
+    /// Validations; more than one per transaction if a verdict had to wait.
+    pub validated: u64,
+    /// Transactions refused by validation.
+    pub refused: u64,
+    /// Times that a transaction waited for others in flight.
+    pub waited: u64,
+}
+
+/// What a transaction would do, by the cache.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct DryRun {
+    /// What would change; nothing, if it would fail.
+    pub changes: ChangeSet<Ovsdb>,
+    /// Why it would be refused, if it would.
+    pub refusal: Option<Refusal>,
+    /// Whether all of this follows from the cache alone.
+    pub is_certain: bool,
+    /// The cache as the transaction would leave it: to read through its writes.
+    pub after: Snapshot,
+}
+
+impl Client {
+    /// Begins to make a client of a database.
+    pub fn builder(database: &str) -> ClientBuilder {
+        ClientBuilder { options: Options::new(database), endpoints: Vec::new() }
+    }
+
+    fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
+    }
+
+    /// The connection's states, to observe.
+    pub fn states(&self) -> watch::Receiver<State> {
+        self.shared().state.subscribe()
+    }
+
+    /// The connection's state now.
+    pub fn state(&self) -> State {
+        self.shared().state.borrow().clone()
+    }
+
+    /// Waits until the cache follows the server.
+    ///
+    /// # Errors
+    /// The schema does not fit, the client was closed, or time is up.
+    pub async fn ready(&self) -> Result<(), ClientError> {
+        let mut states = self.states();
+        let limit = self.shared().options.ready_within;
+        let mut reason = String::new();
+        let wait = async {
+            loop {
+                match states.borrow_and_update().clone() {
+                    State::Live { .. } => return Ok(()),
+                    State::Unfit { mismatches } => return Err(ClientError::Schema { mismatches }),
+                    State::Closed => return Err(ClientError::Closed),
+                    State::Waiting { reason: why, .. } => reason = why,
+                    _ => {}
+                }
+                if states.changed().await.is_err() {
+                    return Err(ClientError::Closed);
+                }
+            }
+        };
+        match limit {
+            None => wait.await,
+            Some(limit) => match tokio::time::timeout(limit, wait).await {
+                Ok(outcome) => outcome,
+                Err(_) => Err(ClientError::TimedOut { waited: limit, reason }),
+            },
+        }
+    }
+
+    /// Waits for a generation of the cache.
+    ///
+    /// # Errors
+    /// The client was closed.
+    pub async fn generation(&self, at_least: u64) -> Result<Snapshot, ClientError> {
+        let mut published = self.shared().published.subscribe();
+        let mut states = self.states();
+        tokio::select! {
+            _ = published.wait_for(|generation| *generation >= at_least) => Ok(self.snapshot()),
+            _ = states.wait_for(|state| *state == State::Closed) => Err(ClientError::Closed),
+        }
+    }
+
+    /// The newest snapshot of the cache.
+    pub fn snapshot(&self) -> Snapshot {
+        self.shared().snapshot()
+    }
+
+    /// A way to the newest snapshot for a thread that reads often: it writes to no memory that others read.
+    pub fn reader(&self) -> SnapshotReader {
+        SnapshotReader::new(self.shared().clone())
+    }
+
+    /// What changes from now on.
+    pub fn events(&self) -> Events {
+        Events::new(self.shared().clone(), self.snapshot().generation())
+    }
+
+    /// A snapshot, and what changes after it.
+    pub fn snapshot_and_events(&self) -> (Snapshot, Events) {
+        let snapshot = self.snapshot();
+        let events = Events::new(self.shared().clone(), snapshot.generation());
+        (snapshot, events)
+    }
+
+    /// Has a function called with every batch, on a thread of its own: it may take its time and use the client.
+    /// If it is too slow for the history it is told so, with a snapshot to go on from.
+    ///
+    /// # Errors
+    /// The system refused a thread.
+    pub fn on_change(
+        &self,
+        mut callback: impl FnMut(Result<Batch, Snapshot>) + Send + 'static,
+    ) -> Result<(), ClientError> {
+        let mut events = self.events();
+        let runtime = tokio::runtime::Handle::current();
+        let run = move || loop {
+            match runtime.block_on(events.next()) {
+                Ok(batch) => callback(Ok(batch)),
+                Err(EventsError::Lagged { .. }) => callback(Err(events.resync())),
+                Err(EventsError::Closed) => return,
+            }
+        };
+        let thread = std::thread::Builder::new().name("cowslip-client-events".to_string()).spawn(run);
+        thread.map(drop).map_err(|error| ClientError::Thread { reason: error.to_string() })
+    }
+
+    /// Keys of primary client indexes that turn out to be held twice by the server's rows.
+    pub fn duplicates(&self) -> broadcast::Receiver<Duplicate> {
+        self.shared().duplicates.subscribe()
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> Counts {
+        let s = &self.shared().statistics;
+        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        Counts {
+            updates: load(&s.updates),
+            resyncs: load(&s.impossible),
+            connections: load(&s.connections),
+            sent: load(&s.sent),
+            validated: load(&s.validated),
+            refused: load(&s.refused),
+            waited: load(&s.waited),
+        }
+    }
+
+    /// Changes which rows of a table the cache holds: those that meet the filter, or all. Gives the number of the
+    /// change; [`conditions_acknowledged`](Self::conditions_acknowledged) reaches it when the cache is so.
+    pub fn set_filter(&self, table: &str, filter: Option<Filter>) -> Result<u64, BuildError> {
+        let snapshot = self.snapshot();
+        if let Some(filter) = &filter {
+            let ix = crate::filter::table_of(snapshot.schema(), table)?;
+            filter.resolve(snapshot.schema(), ix)?;
+        }
+        let number = {
+            let mut inner = self.shared().inner();
+            inner.monitor.set_filter(table, filter);
+            inner.conditions_requested += 1;
+            inner.commands.push_back(Command::Conditions);
+            inner.conditions_requested
+        };
+        self.shared().wake.notify_one();
+        Ok(number)
+    }
+
+    /// The number of the last change of filters that the cache follows.
+    pub fn conditions_acknowledged(&self) -> watch::Receiver<u64> {
+        self.shared().conditions.subscribe()
+    }
+
+    /// Replaces what the cache holds. Rows that are no longer asked for leave it as if they were deleted.
+    pub fn set_monitor(&self, monitor: Monitor) {
+        self.shared().inner().monitor = monitor;
+        self.shared().command(Command::Monitor);
+    }
+
+    /// Takes the whole content from the server anew; the differences come as events.
+    pub fn resync(&self) {
+        self.shared().command(Command::Resync);
+    }
+
+    /// Wants a lock; the receiver tells whether the client owns it. It is asked for again after each reconnection.
+    pub fn lock(&self, name: &str) -> watch::Receiver<bool> {
+        self.want_lock(name, false)
+    }
+
+    /// Takes a lock away from whoever owns it.
+    pub fn steal_lock(&self, name: &str) -> watch::Receiver<bool> {
+        self.want_lock(name, true)
+    }
+
+    fn want_lock(&self, name: &str, steals: bool) -> watch::Receiver<bool> {
+        let (owned, is_new) = self.shared().locks.want(name);
+        if (is_new || steals) && self.shared().inner().is_live {
+            self.shared().command(Command::Lock { name: name.to_string(), steals });
+        }
+        owned
+    }
+
+    /// Gives a lock up, or the wish for it.
+    pub fn unlock(&self, name: &str) {
+        self.shared().locks.forget(name);
+        self.shared().command(Command::Unlock { name: name.to_string() });
+    }
+
+    /// Begins a transaction on the newest snapshot.
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(self.snapshot())
+    }
+
+    /// Inserts a model's row in a transaction of its own.
+    ///
+    /// # Errors
+    /// As for [`transact`](Self::transact).
+    pub async fn create<M: Model>(&self, model: &M) -> Result<crate::Ref<M>, TransactError> {
+        let mut tx = self.transaction();
+        let row = tx.create(model);
+        let results = self.transact(tx).await?;
+        Ok(crate::Ref::new(results.uuid(row.uuid())))
+    }
+
+    /// Runs a transaction on the cache, without sending it.
+    ///
+    /// # Errors
+    /// The transaction could not be built, or there is no cache yet.
+    pub fn dry_run(&self, transaction: &Transaction) -> Result<DryRun, TransactError> {
+        if let Some(fault) = &transaction.fault {
+            return Err(fault.clone().into());
+        }
+        let snapshot = self.snapshot();
+        if snapshot.known.tables.is_empty() {
+            return Err(TransactError::NotSynchronised);
+        }
+        if !is_same_schema(&snapshot, transaction) {
+            return Err(TransactError::SchemaChanged);
+        }
+        let prepared = transaction.prepared();
+        let outcome = validation::run(&snapshot, &prepared);
+        let refusal = validation::refusal(&snapshot, &prepared, &outcome);
+        let mut root = snapshot.root.as_ref().clone();
+        root.apply(&outcome.changes);
+        let after = Snapshot { root: Arc::new(root), known: snapshot.known };
+        Ok(DryRun { changes: outcome.changes, refusal, is_certain: outcome.is_certain, after })
+    }
+
+    /// Sends a transaction and waits for its results; its own update is in the cache then, if its tables are monitored.
+    ///
+    /// With validation, it is run on the cache first. Where the verdict depends on something that other transactions of
+    /// this client have in flight, it waits for their replies and is made again. Dropping the future before anything was
+    /// sent takes the transaction back; afterwards it only gives up the reply.
+    ///
+    /// # Errors
+    /// See [`TransactError`]: each variant tells whether anything was sent and what became of it.
+    pub async fn transact(&self, transaction: Transaction) -> Result<Results, TransactError> {
+        if let Some(fault) = &transaction.fault {
+            return Err(fault.clone().into());
+        }
+        let shared = self.shared();
+        let _room = shared.room.acquire().await.map_err(|_| TransactError::Closed)?;
+        let prepared = transaction.prepared();
+        let mut ticket = Ticket { shared, number: None };
+        let answer = loop {
+            // Before the look, so that nothing that ends in between is missed.
+            let ended = shared.ended.notified();
+            tokio::pin!(ended);
+            ended.as_mut().enable();
+            match ticket.admit(&transaction, &prepared)? {
+                Some(answer) => break answer,
+                None => ended.await,
+            }
+        };
+        answer.await.unwrap_or(Err(TransactError::Closed))
+    }
+
+    /// Closes the client, whoever else holds a handle.
+    pub fn close(&self) {
+        close(self.shared());
+    }
+}
+
+fn is_same_schema(snapshot: &Snapshot, transaction: &Transaction) -> bool {
+    let (now, then) = (snapshot.schema(), transaction.snapshot.schema());
+    Arc::ptr_eq(now, then) || now.text() == then.text()
+}
+
+/// A transaction's place in the order of this client's.
+struct Ticket<'a> {
+    shared: &'a Shared,
+    number: Option<u64>,
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number
+            && self.shared.inner().waiting.remove(&number).is_some()
+        {
+            self.shared.ended.notify_waiters();
+        }
+    }
+}
+
+/// What is to be sent, and what it changes.
+struct Admission {
+    guards: Vec<Guard>,
+    looked_at: Footprint,
+    changed: Footprint,
+    refusal: Option<Refusal>,
+}
+
+impl Ticket<'_> {
+    /// Sends the transaction, if nothing in flight stands against it; none if it has to wait.
+    fn admit(
+        &mut self,
+        transaction: &Transaction,
+        prepared: &operation::Transaction,
+    ) -> Result<Option<oneshot::Receiver<Answer>>, TransactError> {
+        let shared = self.shared;
+        let mut inner = shared.inner();
+        if inner.is_closed {
+            return Err(TransactError::Closed);
+        }
+        let options = &shared.options;
+        let mode = transaction.validation.unwrap_or(options.validation);
+        let snapshot = inner.snapshot.clone();
+        let is_validated = mode.applies_to(transaction.snapshot.schema(), &transaction.operations);
+        if is_validated && !inner.is_synchronised {
+            return Err(TransactError::NotSynchronised);
+        }
+        if !inner.is_live {
+            return Err(TransactError::Disconnected);
+        }
+        if !is_same_schema(&snapshot, transaction) {
+            return Err(TransactError::SchemaChanged);
+        }
+        let is_serialized = transaction.is_serialized.unwrap_or(options.serialized);
+        let number = *self.number.get_or_insert_with(|| {
+            inner.next_ticket += 1;
+            inner.next_ticket
+        });
+        let admission = self.look(&snapshot, transaction, prepared, is_validated);
+        if must_wait(&inner, number, &admission, is_validated, is_serialized) {
+            inner.waiting.insert(number, Waiting { changed: admission.changed, is_serialized });
+            Statistics::count(&shared.statistics.waited, "cowslip_ovsdb_client_verdicts_waiting_total");
+            return Ok(None);
+        }
+        inner.waiting.remove(&number);
+        if let Some(refusal) = admission.refusal {
+            Statistics::count(&shared.statistics.refused, "cowslip_ovsdb_client_refused_total");
+            drop(inner);
+            shared.ended.notify_waiters();
+            return Err(TransactError::Refused(Box::new(refusal)));
+        }
+        let params = encode(&options.database, transaction, &admission.guards);
+        let (answer, receiver) = oneshot::channel();
+        inner.in_flight.insert(
+            number,
+            InFlight {
+                schema: transaction.snapshot.schema().clone(),
+                operations: transaction.operations.as_slice().into(),
+                guards: admission.guards,
+                changed: admission.changed,
+                is_serialized,
+                is_sent: false,
+                answer,
+            },
+        );
+        inner.queue.push_back((number, params));
+        Statistics::count(&shared.statistics.sent, "cowslip_ovsdb_client_transactions_total");
+        drop(inner);
+        shared.wake.notify_one();
+        Ok(Some(receiver))
+    }
+
+    fn look(
+        &self,
+        snapshot: &Snapshot,
+        transaction: &Transaction,
+        prepared: &operation::Transaction,
+        is_validated: bool,
+    ) -> Admission {
+        let needs_run = is_validated || transaction.guards == Some(true);
+        if !needs_run {
+            let changed = validation::anything(snapshot.schema(), &transaction.operations);
+            return Admission { guards: Vec::new(), looked_at: Footprint::default(), changed, refusal: None };
+        }
+        let span = tracing::trace_span!("validate", operations = transaction.operations.len());
+        let trial = span.in_scope(|| validation::try_on(snapshot, prepared));
+        let guards = match trial.refusal {
+            None => validation::guards(snapshot, &trial.outcome, transaction.guards),
+            Some(_) => Vec::new(),
+        };
+        let refusal = trial.refusal.filter(|_| is_validated);
+        Statistics::count(&self.shared.statistics.validated, "cowslip_ovsdb_client_validations_total");
+        Admission { guards, looked_at: trial.looked_at, changed: trial.changed, refusal }
+    }
+}
+
+/// Whether something in flight, or something that came before and waits, stands against sending now.
+fn must_wait(
+    inner: &Inner,
+    number: u64,
+    admission: &Admission,
+    is_validated: bool,
+    is_serialized: bool,
+) -> bool {
+    let earlier = || inner.waiting.range(..number).map(|(_, waiting)| waiting);
+    if is_serialized && (!inner.in_flight.is_empty() || earlier().next().is_some()) {
+        return true;
+    }
+    if inner.in_flight.values().any(|other| other.is_serialized) || earlier().any(|w| w.is_serialized) {
+        return true;
+    }
+    let meets = |changed: &Footprint| is_validated && admission.looked_at.meets(changed);
+    // One that waits is overtaken by none whose verdict would change it.
+    inner.in_flight.values().any(|other| meets(&other.changed)) || earlier().any(|w| meets(&w.changed))
+}
+
+/// The parameters of the request.
+fn encode(database: &str, transaction: &Transaction, guards: &[Guard]) -> String {
+    let schema = transaction.snapshot.schema();
+    let mut out = String::with_capacity(64 + 128 * transaction.operations.len());
+    out.push('[');
+    write_str(&mut out, database);
+    for operation in guards.iter().map(|g| &g.operation).chain(&transaction.operations) {
+        out.push(',');
+        write_operation(schema, operation, &transaction.names, &mut out);
+    }
+    out.push(']');
+    out
+}

@@ -1,0 +1,250 @@
+//! Validation: what passes, what is refused with nothing sent, guards, races.
+
+use crate::support::{BOTH, Kind, Peer, SCHEMA, map, text};
+use cowslip_ovsdb_client::*;
+
+fn key(value: &str) -> Datum {
+    map(&[("key", value)])
+}
+
+/// A client with a primary index on one key of a map, and one on rows that only live while they are referred to.
+async fn client(peer: &Peer) -> Client {
+    peer.builder()
+        .monitor(Monitor::everything())
+        .index(Index::primary("Plain", "by_key").map_key("m", "key"))
+        .index(Index::primary("Port", "by_key").map_key("external_ids", "key"))
+        .validation(Validation::All)
+        .connect()
+        .await
+        .unwrap()
+}
+
+async fn insert(client: &Client, value: &str) -> Uuid {
+    let mut tx = client.transaction();
+    let id = tx.insert("Plain", [("m", key(value))]);
+    client.transact(tx).await.unwrap().uuid(id)
+}
+
+/// Expects a duplicate key to be refused with nothing sent.
+async fn refused(client: &Client, tx: Transaction) -> Refusal {
+    let sent = client.counts().sent;
+    let refusal = match client.transact(tx).await {
+        Err(TransactError::Refused(refusal)) => *refusal,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(client.counts().sent, sent, "a refused transaction is not sent");
+    refusal
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_may_move_within_a_transaction() {
+    for kind in BOTH {
+        let peer = Peer::start(kind, SCHEMA).await;
+        let client = client(&peer).await;
+        let (a, b) = (insert(&client, "a").await, insert(&client, "b").await);
+        let mut tx = client.transaction();
+        tx.delete("Plain", &Filter::uuid(a));
+        let c = tx.insert("Plain", [("m", key("a"))]);
+        let c = client.transact(tx).await.unwrap().uuid(c);
+        let mut tx = client.transaction();
+        tx.update("Plain", &Filter::uuid(b), [("m", key("a"))]);
+        tx.update("Plain", &Filter::uuid(c), [("m", key("b"))]);
+        client.transact(tx).await.unwrap();
+        let snapshot = client.snapshot();
+        let holder = snapshot.find("Plain", "by_key", &[text("a")]).unwrap().next().unwrap().uuid();
+        assert_eq!(holder, b, "{kind:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_collected_row_frees_its_key() {
+    for kind in BOTH {
+        let peer = Peer::start(kind, SCHEMA).await;
+        let client = client(&peer).await;
+        let mut tx = client.transaction();
+        let port = tx.insert("Port", [("external_ids", key("p"))]);
+        tx.insert("Bridge", [("name", text("br")), ("ports", port.to_datum())]);
+        client.transact(tx).await.unwrap();
+        // The old port goes because nothing refers to it any more; nobody deletes it.
+        let mut tx = client.transaction();
+        let port = tx.insert("Port", [("external_ids", key("p"))]);
+        tx.update("Bridge", &Filter::all().equal("name", "br"), [("ports", port.to_datum())]);
+        client.transact(tx).await.unwrap_or_else(|e| panic!("{kind:?}: {e}"));
+        assert_eq!(client.snapshot().len("Port"), 1);
+        // The same with the old port kept is a duplicate.
+        let mut tx = client.transaction();
+        let port = tx.insert("Port", [("external_ids", key("p"))]);
+        tx.mutate("Bridge", &Filter::all().equal("name", "br"), [("ports", Mutator::Insert, port.to_datum())]);
+        let refusal = refused(&client, tx).await;
+        assert_eq!(refusal.duplicate.unwrap().table, "Port");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn duplicates_are_refused_with_nothing_sent() {
+    for kind in BOTH {
+        let peer = Peer::start(kind, SCHEMA).await;
+        let client = client(&peer).await;
+        let (a, b) = (insert(&client, "a").await, insert(&client, "b").await);
+        let mut tx = client.transaction();
+        tx.mutate("Plain", &Filter::uuid(b), [
+            ("m", Mutator::Delete, text("key")),
+            ("m", Mutator::Insert, key("a")),
+        ]);
+        let refusal = refused(&client, tx).await;
+        let mut rows = [a, b];
+        rows.sort();
+        let duplicate = refusal.duplicate.unwrap();
+        assert_eq!((duplicate.table.as_str(), duplicate.index.as_str()), ("Plain", "by_key"), "{kind:?}");
+        assert_eq!((&duplicate.key[..], &duplicate.rows[..]), (&[text("a")][..], &rows[..]));
+        assert_eq!(refusal.generation, client.snapshot().generation());
+
+        let mut tx = client.transaction();
+        tx.update("Plain", &Filter::all(), [("m", key("c"))]);
+        refused(&client, tx).await;
+        let mut tx = client.transaction();
+        tx.insert("Plain", [("m", key("a"))]);
+        assert!(client.dry_run(&tx).unwrap().refusal.is_some());
+        refused(&client, tx).await;
+        // Not validated, the server takes it, and the client tells that a key is held twice.
+        let mut duplicates = client.duplicates();
+        let mut tx = client.transaction().validated(Validation::Off);
+        tx.insert("Plain", [("m", key("a"))]);
+        client.transact(tx).await.unwrap();
+        assert_eq!(duplicates.recv().await.unwrap().rows.len(), 2);
+        // Other broken rules are refused, too: of the operations, and of the end.
+        let mut tx = client.transaction();
+        tx.comment("a comment first");
+        tx.mutate("Plain", &Filter::uuid(a), [("v", Mutator::Divide, 0_i64.to_datum())]);
+        assert_eq!(refused(&client, tx).await.operation, Some(1));
+        let mut tx = client.transaction();
+        tx.insert("Bridge", [("name", text("x")), ("ports", Uuid::from_u128(1).to_datum())]);
+        assert_eq!(refused(&client, tx).await.error.kind.tag(), "referential integrity violation");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_two_in_flight_is_refused() {
+    let peer = Peer::start(Kind::Real, SCHEMA).await;
+    let client = client(&peer).await;
+    for round in 0..200 {
+        let mut first = client.transaction();
+        first.insert("Plain", [("m", key(&format!("{round}")))]);
+        let mut second = client.transaction();
+        second.insert("Plain", [("m", key(&format!("{round}")))]);
+        let (first, second) = tokio::join!(client.transact(first), client.transact(second));
+        assert!(first.is_ok());
+        assert!(matches!(second, Err(TransactError::Refused(_))), "{second:?}");
+    }
+    assert_eq!(client.counts().sent, 200);
+    assert!(client.counts().waited >= 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dry_run_shows_what_would_be() {
+    let peer = Peer::start(Kind::Ours, SCHEMA).await;
+    let client = client(&peer).await;
+    let a = insert(&client, "a").await;
+    let mut tx = client.transaction();
+    tx.update("Plain", &Filter::uuid(a), [("v", 9_i64.to_datum())]);
+    tx.insert("Plain", [("m", key("b"))]);
+    let sent = client.counts().sent;
+    let dry = client.dry_run(&tx).unwrap();
+    assert!(dry.refusal.is_none() && dry.is_certain);
+    assert_eq!(dry.changes.len(), 2);
+    assert_eq!(dry.after.row("Plain", a).unwrap().value::<i64>("v").unwrap(), 9);
+    assert_eq!((dry.after.len("Plain"), client.snapshot().len("Plain")), (2, 1));
+    assert_eq!(client.counts().sent, sent);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn partial_knowledge_refuses_only_what_is_seen() {
+    for kind in BOTH {
+        let peer = Peer::start(kind, SCHEMA).await;
+        let all = peer.builder().monitor(Monitor::everything()).connect().await.unwrap();
+        let seen = peer
+            .builder()
+            .monitor(Monitor::nothing().columns("Plain", ["v"]).rows("Plain", Filter::all().equal("v", &1_i64)))
+            .index(Index::primary("Plain", "by_key").map_key("m", "key"))
+            .validation(Validation::All)
+            .connect()
+            .await
+            .unwrap();
+        let mut tx = all.transaction();
+        tx.insert("Plain", [("m", key("seen")), ("v", 1_i64.to_datum())]);
+        tx.insert("Plain", [("m", key("hidden")), ("v", 2_i64.to_datum())]);
+        tx.insert("Bridge", [("name", text("hidden"))]);
+        all.transact(tx).await.unwrap();
+        seen.generation(1).await.unwrap();
+        while seen.snapshot().is_empty("Plain") {
+            tokio::task::yield_now().await;
+        }
+        let mut tx = seen.transaction();
+        tx.insert("Plain", [("m", key("seen"))]);
+        refused(&seen, tx).await;
+        let mut tx = seen.transaction();
+        tx.insert("Plain", [("m", key("hidden"))]);
+        seen.transact(tx).await.unwrap_or_else(|e| panic!("{kind:?}: {e}"));
+        // The server knows better.
+        let mut tx = seen.transaction();
+        tx.insert("Bridge", [("name", text("hidden"))]);
+        assert!(matches!(seen.transact(tx).await, Err(TransactError::Failed(_))));
+        let mut tx = seen.transaction();
+        tx.update("Plain", &Filter::all().equal("name", "unknown"), [("v", 5_i64.to_datum())]);
+        seen.transact(tx).await.unwrap();
+    }
+}
+
+/// Two clients insert the same keys at once; gives how many keys are held twice.
+async fn race(peer: &Peer, keys: usize, guarded: bool) -> usize {
+    let clients = [client(peer).await, client(peer).await];
+    let mut won = 0;
+    for n in 0..keys {
+        let attempts = clients.iter().map(|client| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                let mut tx = client.transaction().guarded(guarded);
+                tx.insert("Plain", [("m", key(&format!("k{n}")))]);
+                client.transact(tx).await
+            })
+        });
+        let mut losers = 0;
+        for attempt in attempts.collect::<Vec<_>>() {
+            match attempt.await.unwrap() {
+                Ok(_) => won += 1,
+                Err(TransactError::Duplicate(duplicate)) => {
+                    assert!(guarded);
+                    assert_eq!((duplicate.table.as_str(), duplicate.index.as_str()), ("Plain", "by_key"));
+                    losers += 1;
+                }
+                Err(TransactError::Refused(_)) => losers += 1,
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert!(losers < 2, "one of the two wins");
+    }
+    won - keys
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_guards_catch_races() {
+    for kind in BOTH {
+        let peer = Peer::start(kind, SCHEMA).await;
+        assert_eq!(race(&peer, 1000, true).await, 0, "{kind:?}: no duplicates with guards");
+        let peer = Peer::start(kind, SCHEMA).await;
+        let twice = race(&peer, 1000, false).await;
+        assert!(twice > 0, "{kind:?}: without guards the race is lost at times");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn guards_let_keys_move() {
+    let peer = Peer::start(Kind::Real, SCHEMA).await;
+    let client = client(&peer).await;
+    let (a, b) = (insert(&client, "a").await, insert(&client, "b").await);
+    let mut tx = client.transaction().guarded(true);
+    tx.update("Plain", &Filter::uuid(a), [("m", key("b"))]);
+    let at = tx.update("Plain", &Filter::uuid(b), [("m", key("a"))]);
+    let results = client.transact(tx).await.unwrap();
+    assert_eq!(results.count(at), Some(1), "guards do not shift the results");
+}
