@@ -424,3 +424,30 @@ fn a_write_may_survive_in_part() {
     assert_eq!(content.len(), 1200);
     assert_eq!(content.iter().position(|byte| *byte == 7), Some(1024));
 }
+
+/// A host that panics at its first job.
+struct Fragile;
+
+impl Host<Toy> for Fragile {
+    type Job = ();
+
+    fn run(&mut self, (): (), _batch: &mut Batch<'_, Toy>) {
+        panic!("on purpose");
+    }
+}
+
+#[test]
+fn a_panic_in_the_protocols_part_closes_the_pipeline_whoever_runs_it() {
+    for on_its_own_thread in [false, true] {
+        let feed = Feed::new(1 << 20, 0, Uuid::nil());
+        let options = PipelineOptions::default();
+        let root = Root::<Toy>::new(Arc::new(0));
+        let pipeline = Pipeline::start(root, feed, NullJournal::new(), Fragile, options).expect("threads");
+        for _ in 0..20 {
+            // Closed at some point, which is what is waited for below.
+            let _ = if on_its_own_thread { pipeline.enqueue(()) } else { pipeline.submit(()) };
+        }
+        assert!(pipeline.shutdown().is_err());
+        assert_eq!(pipeline.submit(()), Err(Closed));
+    }
+}

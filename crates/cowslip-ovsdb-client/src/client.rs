@@ -16,7 +16,6 @@ use crate::transaction::Transaction;
 use crate::validation::{self, Footprint, Guard, Validation};
 use cowslip_engine::{ChangeSet, Reclaimer, Root};
 use cowslip_ovsdb::json::write_str;
-use cowslip_ovsdb::operation;
 use cowslip_ovsdb::row::Ovsdb;
 use cowslip_ovsdb::schema::Schema;
 use std::fmt;
@@ -382,13 +381,37 @@ impl Client {
         if !is_same_schema(&snapshot, transaction) {
             return Err(TransactError::SchemaChanged);
         }
-        let prepared = transaction.prepared();
-        let outcome = validation::run(&snapshot, &prepared);
-        let refusal = validation::refusal(&snapshot, &prepared, &outcome);
+        let prepared = &transaction.prepared;
+        let mut outcome = validation::run(&snapshot, prepared);
+        if outcome.error.is_some() {
+            outcome.changes = ChangeSet::empty();
+        }
+        let refusal = validation::refusal(&snapshot, prepared, &outcome);
         let mut root = snapshot.root.as_ref().clone();
         root.apply(&outcome.changes);
         let after = Snapshot { root: Arc::new(root), known: snapshot.known };
         Ok(DryRun { changes: outcome.changes, refusal, is_certain: outcome.is_certain, after })
+    }
+
+    /// Validates a transaction without sending it.
+    ///
+    /// # Errors
+    /// It would be refused, it could not be built, or there is no cache yet.
+    pub fn validate(&self, transaction: &Transaction) -> Result<(), TransactError> {
+        if let Some(fault) = &transaction.fault {
+            return Err(fault.clone().into());
+        }
+        let snapshot = self.snapshot();
+        if snapshot.known.tables.is_empty() {
+            return Err(TransactError::NotSynchronised);
+        }
+        if !is_same_schema(&snapshot, transaction) {
+            return Err(TransactError::SchemaChanged);
+        }
+        match validation::try_on(&snapshot, &transaction.prepared).refusal {
+            None => Ok(()),
+            Some(refusal) => Err(TransactError::Refused(Box::new(refusal))),
+        }
     }
 
     /// Sends a transaction and waits for its results; its own update is in the cache then, if its tables are monitored.
@@ -405,14 +428,14 @@ impl Client {
         }
         let shared = self.shared();
         let _room = shared.room.acquire().await.map_err(|_| TransactError::Closed)?;
-        let prepared = transaction.prepared();
+        let transaction = Arc::new(transaction);
         let mut ticket = Ticket { shared, number: None };
         let answer = loop {
             // Before the look, so that nothing that ends in between is missed.
             let ended = shared.ended.notified();
             tokio::pin!(ended);
             ended.as_mut().enable();
-            match ticket.admit(&transaction, &prepared)? {
+            match ticket.admit(&transaction)? {
                 Some(answer) => break answer,
                 None => ended.await,
             }
@@ -459,8 +482,7 @@ impl Ticket<'_> {
     /// Sends the transaction, if nothing in flight stands against it; none if it has to wait.
     fn admit(
         &mut self,
-        transaction: &Transaction,
-        prepared: &operation::Transaction,
+        transaction: &Arc<Transaction>,
     ) -> Result<Option<oneshot::Receiver<Answer>>, TransactError> {
         let shared = self.shared;
         let mut inner = shared.inner();
@@ -470,7 +492,7 @@ impl Ticket<'_> {
         let options = &shared.options;
         let mode = transaction.validation.unwrap_or(options.validation);
         let snapshot = inner.snapshot.clone();
-        let is_validated = mode.applies_to(transaction.snapshot.schema(), &transaction.operations);
+        let is_validated = mode.applies_to(transaction.snapshot.schema(), &transaction.prepared.operations);
         if is_validated && !inner.is_synchronised {
             return Err(TransactError::NotSynchronised);
         }
@@ -485,7 +507,7 @@ impl Ticket<'_> {
             inner.next_ticket += 1;
             inner.next_ticket
         });
-        let admission = self.look(&snapshot, transaction, prepared, is_validated);
+        let admission = self.look(&snapshot, transaction, is_validated);
         if must_wait(&inner, number, &admission, is_validated, is_serialized) {
             inner.waiting.insert(number, Waiting { changed: admission.changed, is_serialized });
             Statistics::count(&shared.statistics.waited, "cowslip_ovsdb_client_verdicts_waiting_total");
@@ -503,8 +525,7 @@ impl Ticket<'_> {
         inner.in_flight.insert(
             number,
             InFlight {
-                schema: transaction.snapshot.schema().clone(),
-                operations: transaction.operations.as_slice().into(),
+                transaction: transaction.clone(),
                 guards: admission.guards,
                 changed: admission.changed,
                 is_serialized,
@@ -519,20 +540,14 @@ impl Ticket<'_> {
         Ok(Some(receiver))
     }
 
-    fn look(
-        &self,
-        snapshot: &Snapshot,
-        transaction: &Transaction,
-        prepared: &operation::Transaction,
-        is_validated: bool,
-    ) -> Admission {
+    fn look(&self, snapshot: &Snapshot, transaction: &Transaction, is_validated: bool) -> Admission {
         let needs_run = is_validated || transaction.guards == Some(true);
         if !needs_run {
-            let changed = validation::anything(snapshot.schema(), &transaction.operations);
+            let changed = validation::anything(snapshot.schema(), &transaction.prepared.operations);
             return Admission { guards: Vec::new(), looked_at: Footprint::default(), changed, refusal: None };
         }
-        let span = tracing::trace_span!("validate", operations = transaction.operations.len());
-        let trial = span.in_scope(|| validation::try_on(snapshot, prepared));
+        let span = tracing::trace_span!("validate", operations = transaction.len());
+        let trial = span.in_scope(|| validation::try_on(snapshot, &transaction.prepared));
         let guards = match trial.refusal {
             None => validation::guards(snapshot, &trial.outcome, transaction.guards),
             Some(_) => Vec::new(),
@@ -566,10 +581,10 @@ fn must_wait(
 /// The parameters of the request.
 fn encode(database: &str, transaction: &Transaction, guards: &[Guard]) -> String {
     let schema = transaction.snapshot.schema();
-    let mut out = String::with_capacity(64 + 128 * transaction.operations.len());
+    let mut out = String::with_capacity(64 + 128 * transaction.len());
     out.push('[');
     write_str(&mut out, database);
-    for operation in guards.iter().map(|g| &g.operation).chain(&transaction.operations) {
+    for operation in guards.iter().map(|g| &g.operation).chain(&transaction.prepared.operations) {
         out.push(',');
         write_operation(schema, operation, &transaction.names, &mut out);
     }

@@ -77,7 +77,11 @@ pub(crate) fn write_operation(schema: &Schema, operation: &Operation, names: &Na
             }
             write_where(schema.at(*t), condition, names, out);
             write_columns(schema.at(*t), "columns", columns, out);
-            out.push_str(if *equal { ",\"until\":\"==\",\"rows\":[" } else { ",\"until\":\"!=\",\"rows\":[" });
+            out.push_str(if *equal {
+                ",\"until\":\"==\",\"rows\":["
+            } else {
+                ",\"until\":\"!=\",\"rows\":["
+            });
             for (i, row) in rows.iter().enumerate() {
                 if i > 0 {
                     out.push(',');

@@ -27,7 +27,10 @@ pub struct Batch {
 
 impl std::fmt::Debug for Batch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Batch").field("generation", &self.generation).field("changes", self.changes()).finish()
+        f.debug_struct("Batch")
+            .field("generation", &self.generation)
+            .field("changes", self.changes())
+            .finish()
     }
 }
 

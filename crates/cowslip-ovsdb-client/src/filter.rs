@@ -48,12 +48,7 @@ impl Filter {
 
     /// Adds a requirement.
     #[must_use]
-    pub fn test(
-        mut self,
-        column: &str,
-        function: Function,
-        argument: &(impl IntoDatum + ?Sized),
-    ) -> Self {
+    pub fn test(mut self, column: &str, function: Function, argument: &(impl IntoDatum + ?Sized)) -> Self {
         let argument = argument.to_datum();
         self.clauses.push(FilterClause::Test { column: column.to_string(), function, argument });
         self
@@ -108,10 +103,9 @@ pub(crate) fn table_of(schema: &Schema, table: &str) -> Result<TableIx, BuildErr
 
 /// The number of a column.
 pub(crate) fn column_of(definition: &TableSchema, column: &str) -> Result<Column, BuildError> {
-    definition.column(column).ok_or_else(|| BuildError::Column {
-        table: definition.name.to_string(),
-        column: column.to_string(),
-    })
+    definition
+        .column(column)
+        .ok_or_else(|| BuildError::Column { table: definition.name.to_string(), column: column.to_string() })
 }
 
 fn value_error(definition: &TableSchema, column: &str, reason: impl Into<String>) -> BuildError {

@@ -18,6 +18,7 @@ mod shared;
 mod snapshot;
 mod state;
 mod transaction;
+mod typed;
 mod update;
 mod validation;
 
@@ -37,4 +38,5 @@ pub use results::{OperationResult, Results};
 pub use snapshot::{Explanation, RowView, Snapshot, SnapshotReader};
 pub use state::State;
 pub use transaction::{Position, Transaction};
+pub use typed::{Argument, Assignment, Change, Collection, Column, FindError, Numeric, Where};
 pub use validation::Validation;

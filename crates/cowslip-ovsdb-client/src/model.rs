@@ -135,6 +135,11 @@ pub trait Model: Sized {
 }
 
 /// A single value: a number, a text, a UUID, a typed reference, an enumeration.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a single value of a column",
+    label = "not a scalar",
+    note = "scalars are i64, f64, bool, String, Uuid, Ref, and types that derive Scalar"
+)]
 pub trait Scalar: Sized {
     /// The type of atom that it is.
     const ATOMIC: AtomicType;
@@ -147,6 +152,12 @@ pub trait Scalar: Sized {
 }
 
 /// A type that a column's value can be read as.
+#[diagnostic::on_unimplemented(
+    message = "no column holds a `{Self}`",
+    label = "not a column's value",
+    note = "columns hold scalars (i64, f64, bool, String, Uuid, Ref, types that derive Scalar) and Option, Vec, \
+            BTreeSet and BTreeMap of them"
+)]
 pub trait FromDatum: Sized {
     /// What it expects of the column.
     const SHAPE: Shape;

@@ -351,12 +351,7 @@ impl Plan {
     }
 }
 
-fn mismatch_of(
-    found: Option<&TableSchema>,
-    table: &str,
-    column: &str,
-    shape: &Shape,
-) -> Option<Mismatch> {
+fn mismatch_of(found: Option<&TableSchema>, table: &str, column: &str, shape: &Shape) -> Option<Mismatch> {
     let (table, column) = (table.to_string(), column.to_string());
     let Some(definition) = found else { return Some(Mismatch::Table { table }) };
     let Some(Column::Data(place)) = definition.column(&column) else {
@@ -451,8 +446,7 @@ fn add_index(schema: &mut Schema, known: &mut Known, index: &Index, mismatches: 
             PartRequest::Column(column) | PartRequest::MapKey { column, .. } => column,
         };
         let Some(Column::Data(column)) = definition.column(name) else {
-            mismatches
-                .push(Mismatch::Column { table: index.table.clone(), column: name.clone() });
+            mismatches.push(Mismatch::Column { table: index.table.clone(), column: name.clone() });
             return;
         };
         let ty = &definition.data(column).ty;

@@ -2,6 +2,7 @@
 
 use crate::error::{Failure, TransactError};
 use crate::shared::{Answer, InFlight};
+use crate::transaction::Transaction;
 use cowslip_engine::Uuid;
 use cowslip_ovsdb::atom::parse_uuid;
 use cowslip_ovsdb::condition::column_type;
@@ -73,9 +74,11 @@ pub(crate) fn answer(transaction: &InFlight, outcome: Result<Json<'_>, Json<'_>>
         Err(error) => return Err(TransactError::Failed(Box::new(failure(&error, None, transaction)))),
     };
     let Some(results) = result.as_array() else { return Err(malformed("the result is no array")) };
-    let (guards, operations) = (transaction.guards.len(), &transaction.operations);
+    let (guards, operations) = (transaction.guards.len(), &transaction.transaction.prepared.operations);
+    let schema = transaction.transaction.snapshot.schema();
     let total = guards + operations.len();
-    if let Some(at) = results.iter().position(|r| r.as_object().is_some_and(|o| o.member("error").is_some())) {
+    if let Some(at) = results.iter().position(|r| r.as_object().is_some_and(|o| o.member("error").is_some()))
+    {
         if at < guards {
             return Err(TransactError::Duplicate(Box::new(transaction.guards[at].duplicate.clone())));
         }
@@ -87,7 +90,7 @@ pub(crate) fn answer(transaction: &InFlight, outcome: Result<Json<'_>, Json<'_>>
     }
     let mut answer = Results::default();
     for (operation, json) in operations.iter().zip(&results[guards..]) {
-        let result = operation_result(&transaction.schema, operation, json).map_err(|e| malformed(&e))?;
+        let result = operation_result(schema, operation, json).map_err(|e| malformed(&e))?;
         if let (Operation::Insert { uuid, .. }, OperationResult::Inserted(real)) = (operation, &result) {
             answer.inserted.insert(*uuid, *real);
         }
@@ -138,8 +141,9 @@ fn failure(json: &Json<'_>, operation: Option<usize>, transaction: &InFlight) ->
     let member = |name| json.as_object().and_then(|o| o.member(name)).and_then(Json::as_str);
     let kind = member("error").or(json.as_str()).unwrap_or("ovsdb error").to_string();
     let details = member("details").unwrap_or_default().to_string();
-    let schema = &transaction.schema;
-    let table = operation.and_then(|at| crate::validation::table_of(&transaction.operations[at]));
+    let Transaction { snapshot, prepared, .. } = transaction.transaction.as_ref();
+    let schema = snapshot.schema();
+    let table = operation.and_then(|at| crate::validation::table_of(&prepared.operations[at]));
     let table = table.or_else(|| {
         let words = || details.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
         words().find_map(|word| schema.table(word))

@@ -39,9 +39,8 @@ impl ServerRows {
         options: &Options,
         min_index: Option<i64>,
     ) -> Result<Option<i64>, String> {
-        let named = |row: &&BTreeMap<String, Json<'static>>| {
-            row.get("name").and_then(Json::as_str) == Some(database)
-        };
+        let named =
+            |row: &&BTreeMap<String, Json<'static>>| row.get("name").and_then(Json::as_str) == Some(database);
         let row = self.0.values().find(named).ok_or_else(|| format!("no database {database}"))?;
         let is_true = |column| matches!(row.get(column), Some(Json::Bool(true)));
         let model = row.get("model").and_then(Json::as_str).unwrap_or("standalone");

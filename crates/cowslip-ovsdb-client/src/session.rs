@@ -532,7 +532,8 @@ impl<'a> Session<'a> {
         let (monitor, id) = (self.monitor, format!("conditions-{number}"));
         self.request("monitor_cond_change", &id, |out| {
             out.push_str(&format!("[{monitor},{monitor},{{"));
-            let changed = plan.requests.iter().zip(&before.requests).filter(|(a, b)| a.condition != b.condition);
+            let changed =
+                plan.requests.iter().zip(&before.requests).filter(|(a, b)| a.condition != b.condition);
             for (i, (request, _)) in changed.enumerate() {
                 if i > 0 {
                     out.push(',');
@@ -552,7 +553,8 @@ impl<'a> Session<'a> {
             return;
         }
         if !is_accepted {
-            return self.part(&Impossible { reason: "the server refused a change of conditions".to_string() });
+            return self
+                .part(&Impossible { reason: "the server refused a change of conditions".to_string() });
         }
         let is_newest = {
             let mut inner = self.shared.inner();

@@ -12,9 +12,11 @@ use crate::plan::{Known, Monitor};
 use crate::results::Results;
 use crate::snapshot::Snapshot;
 use crate::state::State;
+use crate::transaction::Transaction;
 use crate::validation::{Footprint, Guard};
-use cowslip_engine::{ChangeSet, Entry, Feed, IndexKind, Publication, Reclaimer, Retired, Root, TableIx, Uuid};
-use cowslip_ovsdb::operation::Operation;
+use cowslip_engine::{
+    ChangeSet, Entry, Feed, IndexKind, Publication, Reclaimer, Retired, Root, TableIx, Uuid,
+};
 use cowslip_ovsdb::row::{Note, Ovsdb};
 use cowslip_ovsdb::schema::Schema;
 use std::collections::{BTreeMap, VecDeque};
@@ -30,8 +32,7 @@ pub(crate) type Answer = Result<Results, TransactError>;
 
 /// A transaction that waits for its reply.
 pub(crate) struct InFlight {
-    pub(crate) schema: Arc<Schema>,
-    pub(crate) operations: Arc<[Operation]>,
+    pub(crate) transaction: Arc<Transaction>,
     pub(crate) guards: Vec<Guard>,
     pub(crate) changed: Footprint,
     pub(crate) is_serialized: bool,

@@ -189,8 +189,7 @@ impl Snapshot {
 
     fn index(&self, table: &str, index: &str) -> Result<(TableIx, IndexIx), BuildError> {
         let ix = table_of(self.schema(), table)?;
-        let unknown =
-            || BuildError::Index { table: table.to_string(), index: index.to_string() };
+        let unknown = || BuildError::Index { table: table.to_string(), index: index.to_string() };
         Ok((ix, self.known.index(self.schema(), ix, index).ok_or_else(unknown)?))
     }
 

@@ -21,13 +21,13 @@ use cowslip_ovsdb::mutation::{Mutation, Mutator};
 use cowslip_ovsdb::operation::{self, Operation, PartialRow};
 use cowslip_ovsdb::schema::{Column, ColumnIx, TableSchema};
 use cowslip_ovsdb::types::{ColumnType, UNLIMITED};
-use std::sync::Arc;
 
 /// Operations that will be applied together or not at all.
 #[derive(Clone, Debug)]
 pub struct Transaction {
     pub(crate) snapshot: Snapshot,
-    pub(crate) operations: Vec<Operation>,
+    /// The operations as the executor takes them.
+    pub(crate) prepared: operation::Transaction,
     pub(crate) names: Names,
     pub(crate) fault: Option<BuildError>,
     pub(crate) validation: Option<Validation>,
@@ -40,9 +40,10 @@ pub type Position = usize;
 
 impl Transaction {
     pub(crate) fn new(snapshot: Snapshot) -> Self {
+        let prepared = operation::Transaction::parse(snapshot.schema(), &[]);
         Transaction {
             snapshot,
-            operations: Vec::new(),
+            prepared,
             names: Names::new(),
             fault: None,
             validation: None,
@@ -79,12 +80,12 @@ impl Transaction {
 
     /// The number of operations so far; the position of the next one.
     pub fn len(&self) -> usize {
-        self.operations.len()
+        self.prepared.operations.len()
     }
 
     /// Whether there is no operation yet.
     pub fn is_empty(&self) -> bool {
-        self.operations.is_empty()
+        self.prepared.operations.is_empty()
     }
 
     /// Inserts a row; what is left out is default. Gives the UUID by which this transaction can refer to the row.
@@ -239,7 +240,14 @@ impl Transaction {
                 row.push((column_of(definition, column)?, value.ok_or_else(missing)?));
             }
             let columns = row.iter().map(|(column, _)| *column).collect();
-            Ok(Operation::Wait { table, condition, columns, equal: true, rows: vec![row], timeout_ms: Some(0) })
+            Ok(Operation::Wait {
+                table,
+                condition,
+                columns,
+                equal: true,
+                rows: vec![row],
+                timeout_ms: Some(0),
+            })
         })
     }
 
@@ -277,7 +285,8 @@ impl Transaction {
                 self.names.insert(*uuid);
             }
         }
-        self.operations.extend(parsed.operations);
+        self.prepared.operations.extend(parsed.operations);
+        self.prepared.requested = self.prepared.operations.len();
         Ok(())
     }
 
@@ -305,11 +314,14 @@ impl Transaction {
     fn add(&mut self, build: impl FnOnce(&Self) -> Result<Operation, BuildError>) -> Position {
         if self.fault.is_none() {
             match build(self) {
-                Ok(operation) => self.operations.push(operation),
+                Ok(operation) => {
+                    self.prepared.operations.push(operation);
+                    self.prepared.requested = self.prepared.operations.len();
+                }
                 Err(fault) => self.fault = Some(fault),
             }
         }
-        self.operations.len().saturating_sub(1)
+        self.prepared.operations.len().saturating_sub(1)
     }
 
     fn values_of<M: Model>(&self, model: &M) -> Vec<(&'static str, Datum)> {
@@ -357,17 +369,6 @@ impl Transaction {
             }
         }
         Ok((table, condition))
-    }
-
-    /// The transaction as the executor takes it.
-    pub(crate) fn prepared(&self) -> operation::Transaction {
-        operation::Transaction {
-            schema: Arc::clone(self.snapshot.schema()),
-            operations: self.operations.clone(),
-            fault: None,
-            requested: self.operations.len(),
-            reads_only: false,
-        }
     }
 }
 

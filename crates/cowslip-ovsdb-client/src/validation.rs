@@ -4,7 +4,7 @@
 //! client have in flight. So each transaction is reduced to what it looked at and what it changes ([`Footprint`]): a
 //! verdict that looked at nothing that is in flight is the same with those transactions and without them, and stands at
 //! once. Any other waits for their replies and is made again. Invariants: what is looked at and what is changed are
-//! never understated; a refusal counts everything in the tables around it as looked at.
+//! never understated; an error other than a duplicate key counts everything in the tables around it as looked at.
 
 use crate::error::{Duplicate, Refusal};
 use crate::plan::Known;
@@ -127,16 +127,12 @@ pub(crate) fn try_on(snapshot: &Snapshot, transaction: &Transaction) -> Trial {
     let schema = snapshot.schema();
     let refusal = refusal(snapshot, transaction, &outcome);
     let tables = || reachable(schema, transaction.operations.iter().filter_map(table_of));
-    if refusal.is_some() || outcome.error.is_some() {
+    if outcome.error.is_some() && outcome.conflict.is_none() {
         let all = Footprint::tables(&tables());
         return Trial { outcome, refusal, changed: all.clone(), looked_at: all };
     }
     let looked_at = looked_at(snapshot, transaction, &outcome);
-    let changed = if outcome.is_certain {
-        changed(schema, &outcome)
-    } else {
-        Footprint::tables(&tables())
-    };
+    let changed = if outcome.is_certain { changed(schema, &outcome) } else { Footprint::tables(&tables()) };
     Trial { outcome, refusal, looked_at, changed }
 }
 
@@ -191,7 +187,9 @@ pub(crate) fn table_of(operation: &Operation) -> Option<TableIx> {
         | Operation::Mutate { table, .. }
         | Operation::Delete { table, .. }
         | Operation::Wait { table, .. } => Some(*table),
-        Operation::Commit { .. } | Operation::Abort | Operation::Comment(_) | Operation::Assert { .. } => None,
+        Operation::Commit { .. } | Operation::Abort | Operation::Comment(_) | Operation::Assert { .. } => {
+            None
+        }
     }
 }
 

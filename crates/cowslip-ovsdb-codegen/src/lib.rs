@@ -1,7 +1,8 @@
 //! Rust models of the tables of an OVSDB schema.
 //!
 //! A [`Generator`] takes a schema and gives [`Models`]: one module per table, in it a struct that derives the client's
-//! `Model`, and an enum for each column whose values the schema lists. Docs say what the schema says: limits, what a
+//! `Model`, beside it `…Columns` with a constant per column for typed conditions and changes, and an enum for each
+//! column whose values the schema lists. Docs say what the schema says: limits, what a
 //! reference refers to, indexes, whether a column may change. The code needs the crate `cowslip-ovsdb-client`.
 //!
 //! # In a build script

@@ -26,6 +26,8 @@ pub(crate) struct Table {
     pub(crate) raw: String,
     pub(crate) module: String,
     pub(crate) ty: String,
+    /// The name of the type that the derive declares for the table's columns.
+    pub(crate) columns: String,
     pub(crate) docs: Vec<String>,
     pub(crate) fields: Vec<Field>,
     pub(crate) enums: Vec<Enum>,
@@ -82,6 +84,7 @@ type EnumPlace = (TableIx, ColumnIx, Part);
 /// The names of the schema's types and modules.
 struct Names {
     types: Vec<String>,
+    columns: Vec<String>,
     modules: Vec<String>,
     enums: BTreeMap<EnumPlace, String>,
 }
@@ -126,7 +129,10 @@ impl Names {
             }
         }
         let enums = places.into_iter().zip(scope.settle(&enum_names, "")).collect();
-        Names { types, modules, enums }
+        let of_columns: Vec<(String, String)> =
+            types.iter().map(|ty| (String::new(), format!("{ty}Columns"))).collect();
+        let columns = scope.settle(&of_columns, "");
+        Names { types, columns, modules, enums }
     }
 }
 
@@ -168,6 +174,7 @@ impl Planner<'_> {
             raw: table.name.to_string(),
             module: self.names.modules[usize::from(ix.0)].clone(),
             ty: self.names.types[usize::from(ix.0)].clone(),
+            columns: self.names.columns[usize::from(ix.0)].clone(),
             docs: docs::table(self.schema, table),
             fields,
             enums,

@@ -178,6 +178,7 @@ fn structure(table: &Table, out: &mut Source) {
     // Equality is left at `PartialEq`, because some tables hold reals.
     out.line("#[derive(Clone, Debug, PartialEq, Model)]");
     out.line(&format!("#[ovsdb(table = {:?}, optional)]", table.raw));
+    out.line(&format!("#[ovsdb(columns = {:?})]", table.columns));
     out.block(&format!("pub struct {} {{", table.ty), |out| {
         out.docs("///", &["The row's UUID; nil before it is inserted.".to_owned()]);
         out.line(&format!("pub {UUID_FIELD}: Uuid,"));

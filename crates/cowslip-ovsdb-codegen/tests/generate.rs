@@ -4,6 +4,7 @@
 //! difference is then what to review.
 
 use cowslip_ovsdb_client::model::{Atom, Datum, IntoDatum, Model, Real, Scalar, Uuid};
+use cowslip_ovsdb_client::{Filter, Function};
 use cowslip_ovsdb_codegen::{CodegenError, Generator};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
@@ -139,6 +140,15 @@ fn enums_are_elements_keys_and_values() {
     assert_eq!(written["limits"], Datum::from_pairs(vec![(Atom::string("rate"), Atom::Integer(2))]));
     assert_eq!(written["only"], Datum::One(Atom::string("enums_only")));
     assert_eq!(written["yes"], Datum::EMPTY);
+}
+
+#[test]
+fn columns_are_there_for_typed_conditions_and_changes() {
+    use cases::{CColumns, NamesColumns};
+    let row = CColumns::RNG.greater(3).and(CColumns::E.equal(CE::Udp));
+    assert_eq!(row.filter(), Filter::all().test("rng", Function::Greater, &3).equal("e", &CE::Udp));
+    assert_eq!((NamesColumns::TYPE.name(), NamesColumns::A_B_2.name()), ("type", "aB"));
+    assert_eq!((NamesColumns::UUID.name(), NamesColumns::UUID_2.name()), ("_uuid", "uuid"));
 }
 
 #[test]

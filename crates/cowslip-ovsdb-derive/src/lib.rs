@@ -45,9 +45,23 @@ use syn::{DeriveInput, parse_macro_input};
 /// assert_eq!(Switch::columns()[2].name, "external_ids");
 /// ```
 ///
+/// A field that no column could be is an error at its type:
+///
+/// ```compile_fail,E0277
+/// # use cowslip_ovsdb_client::model::{Model, Uuid};
+/// #[derive(Model)]
+/// #[ovsdb(table = "Logical_Switch")]
+/// struct Switch {
+///     uuid: Uuid,
+///     size: u32, // "no column holds a `u32`"; `i64` is what there is
+/// }
+/// ```
+///
 /// On the struct:
 ///
 /// * `table = "…"`: the table's name in the schema; must be there.
+/// * `columns = "…"`: declares a type of that name with a constant per field, in capitals: the client's `Column`, for
+///   conditions and changes that the compiler checks.
 /// * `optional`: a server may lack any of the columns, as if each field said so.
 /// * `crate = "…"`: the path of `cowslip-ovsdb-client`, if it is not that.
 ///

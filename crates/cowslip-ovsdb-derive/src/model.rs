@@ -3,12 +3,12 @@
 //! Invariant: the columns are listed, read and written in the order of the fields.
 
 use crate::attributes::{Errors, check_id, client_path, id, refuse_generics, text, words};
-use proc_macro2::{Span, TokenStream};
-use quote::{quote, quote_spanned};
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
 use std::collections::HashSet;
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
-use syn::{Data, DeriveInput, Field, Fields, Ident, LitStr, Path, Type};
+use syn::{Data, DeriveInput, Field, Fields, Ident, LitStr, Path, Type, Visibility};
 
 /// What the struct says about itself.
 #[derive(Default)]
@@ -16,6 +16,7 @@ struct Header {
     table: Option<LitStr>,
     is_optional: bool,
     client: Option<Path>,
+    columns: Option<Ident>,
 }
 
 /// What a field is for.
@@ -28,6 +29,7 @@ enum Role {
 struct Member<'a> {
     ident: &'a Ident,
     ty: &'a Type,
+    visibility: &'a Visibility,
     role: Role,
 }
 
@@ -48,15 +50,18 @@ pub(crate) fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     }
     errors.finish()?;
     let client = client_path(header.client);
-    Ok(implementation(&input.ident, header.table.as_ref(), uuid, &members, &client))
+    let mut output = implementation(&input.ident, header.table.as_ref(), uuid, &members, &client);
+    output.extend(header.columns.map(|columns| typed_columns(&columns, input, &members, &client)));
+    Ok(output)
 }
 
 fn header(input: &DeriveInput) -> syn::Result<Header> {
     let mut header = Header::default();
-    words(&input.attrs, "`table`, `optional`, `crate`", |word, meta| {
+    words(&input.attrs, "`table`, `columns`, `optional`, `crate`", |word, meta| {
         match word {
             "table" => header.table = Some(id(meta)?),
             "optional" => header.is_optional = true,
+            "columns" => header.columns = Some(text(meta)?.parse()?),
             "crate" => header.client = Some(text(meta)?.parse()?),
             _ => return Ok(false),
         }
@@ -96,7 +101,7 @@ fn members<'a>(input: &'a DeriveInput, all_optional: bool, errors: &mut Errors) 
             }
             Role::Column { .. } | Role::Skipped => {}
         }
-        members.push(Member { ident, ty: &field.ty, role });
+        members.push(Member { ident, ty: &field.ty, visibility: &field.vis, role });
     }
     members
 }
@@ -150,7 +155,7 @@ fn implementation(
     let mut specs = Vec::new();
     let mut reads = Vec::new();
     let mut writes = Vec::new();
-    for Member { ident, ty, role } in members {
+    for Member { ident, ty, role, .. } in members {
         // At the type's place, so that one which is no column's value is reported there.
         let span = ty.span().resolved_at(Span::call_site());
         match role {
@@ -202,6 +207,49 @@ fn implementation(
             }
         }
     }
+}
+
+/// The type that holds a constant per column, for typed conditions and changes.
+fn typed_columns(columns: &Ident, input: &DeriveInput, members: &[Member<'_>], client: &Path) -> TokenStream {
+    let (model, visibility) = (&input.ident, &input.vis);
+    let constants = members.iter().filter_map(|member| {
+        let name = match &member.role {
+            Role::Uuid => "_uuid",
+            Role::Column { name, .. } => name,
+            Role::Skipped => return None,
+        };
+        let constant = Ident::new(&member.ident.unraw().to_string().to_uppercase(), member.ident.span());
+        let ty = with_self_named(member.ty.to_token_stream(), model);
+        let (visibility, docs) = (member.visibility, format!("`{name}`"));
+        Some(quote! {
+            #[doc = #docs]
+            #visibility const #constant: #client::Column<#model, #ty> = #client::Column::new(#name);
+        })
+    });
+    let docs = format!("The columns of [`{model}`], for conditions and changes.");
+    quote! {
+        #[doc = #docs]
+        #[allow(dead_code)]
+        #visibility enum #columns {}
+
+        #[allow(dead_code)]
+        impl #columns {
+            #(#constants)*
+        }
+    }
+}
+
+/// A type as it reads outside the model, where `Self` is something else.
+fn with_self_named(ty: TokenStream, model: &Ident) -> TokenStream {
+    let named = ty.into_iter().map(|token| match token {
+        TokenTree::Ident(ident) if ident == "Self" => TokenTree::Ident(model.clone()),
+        TokenTree::Group(group) => {
+            let inner = with_self_named(group.stream(), model);
+            TokenTree::Group(Group::new(group.delimiter(), inner))
+        }
+        other => other,
+    });
+    named.collect()
 }
 
 #[cfg(test)]

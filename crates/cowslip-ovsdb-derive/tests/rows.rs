@@ -3,7 +3,9 @@
 use cowslip_net::address::{Endpoint, Remote};
 use cowslip_ovsdb::schema::Schema;
 use cowslip_ovsdb_client::model::{AtomicType, Count, Model, ModelError, Real, Ref, Scalar, Shape, Uuid};
-use cowslip_ovsdb_client::{Client, ClientError, Mismatch, Monitor, State};
+use cowslip_ovsdb_client::{
+    BuildError, Client, ClientError, Explanation, FindError, Mismatch, Monitor, State, Where,
+};
 use cowslip_ovsdb_server::{Server, ServerOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -46,7 +48,7 @@ enum Kind {
 }
 
 #[derive(Clone, Debug, PartialEq, Model)]
-#[ovsdb(table = "Switch")]
+#[ovsdb(table = "Switch", columns = "SwitchColumns")]
 struct Switch {
     uuid: Uuid,
     name: Arc<str>,
@@ -178,8 +180,8 @@ async fn optional_columns_that_the_server_lacks_are_reported_and_read_as_default
     let lab = Lab::new().await;
     let client = lab.connect(Monitor::nothing().model::<Switch>()).await.expect("connected");
     let lacks = |column: &str| Mismatch::Column { table: "Switch".to_owned(), column: column.to_owned() };
-    let State::Live { mismatches, .. } = client.state() else { panic!("not live") };
-    assert_eq!(*mismatches, [lacks("future"), lacks("futures")]);
+    let State::Live { missing, .. } = client.state() else { panic!("not live") };
+    assert_eq!(missing, [lacks("future"), lacks("futures")]);
     let future = Some(Ref::new(Uuid::from_u128(1)));
     client.create(&Switch { future, ..switch() }).await.expect("committed without it");
     let read: Switch = client.snapshot().models().expect("switches").remove(0);
@@ -206,4 +208,84 @@ async fn required_columns_that_do_not_fit_are_all_listed() {
     assert_eq!(words.len(), 3, "{words:?}");
     assert!(words[0].contains("Switch.name") && words[0].contains("integer"), "{words:?}");
     assert!(words[1].contains("Switch.levels") && words[2].contains("Switch.missing"), "{words:?}");
+}
+
+/// The names of the switches that meet a condition, in order.
+fn names(client: &Client, rows: &Where<Switch>) -> Vec<String> {
+    let found = client.snapshot().find_models(rows).expect("a condition on columns that are there");
+    let mut names: Vec<String> = found.iter().map(|switch| switch.name.to_string()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn typed_conditions_find_rows() {
+    type S = SwitchColumns;
+    let lab = Lab::new().await;
+    let client = lab.connect(Monitor::nothing().model::<Switch>()).await.expect("connected");
+    let mut transaction = client.transaction();
+    for (name, vlan, kind) in
+        [("a", Some(1), Kind::Trunk), ("b", Some(5), Kind::Access), ("c", None, Kind::Access)]
+    {
+        transaction.create(&Switch { name: name.into(), vlan, r#type: kind, ..switch() });
+    }
+    client.transact(transaction).await.expect("committed");
+    assert_eq!(names(&client, &Where::all()), ["a", "b", "c"]);
+    assert_eq!(names(&client, &S::NAME.equal(Arc::from("b"))), ["b"]);
+    assert_eq!(names(&client, &S::TYPE.not_equal(Kind::Trunk)), ["b", "c"]);
+    assert_eq!(names(&client, &S::VLAN.equal(None)), ["c"]);
+    assert_eq!(names(&client, &S::VLAN.greater(1)), ["b"]);
+    assert_eq!(names(&client, &S::VLAN.greater_or_equal(1).and(S::VLAN.less(5))), ["a"]);
+    assert_eq!(names(&client, &S::VLAN.less_or_equal(5).and(S::ENABLED.equal(true))), ["a", "b"]);
+    let labels = BTreeMap::from([("owner".to_owned(), "me".to_owned())]);
+    assert_eq!(names(&client, &S::LABELS.includes(&labels)).len(), 3);
+    assert_eq!(names(&client, &S::LABELS.excludes(&labels)).len(), 0);
+    let b: Switch = client.snapshot().find_models(&S::VLAN.equal(Some(5))).expect("switches").remove(0);
+    let by_uuid = Where::row(Ref::<Switch>::new(b.uuid));
+    assert_eq!(client.snapshot().explain("Switch", &by_uuid.filter()), Ok(Explanation::ByUuid));
+    assert_eq!(names(&client, &by_uuid), ["b"]);
+    assert_eq!(names(&client, &S::UUID.equal(b.uuid)), ["b"]);
+    let lacking = client.snapshot().find_models(&S::FUTURE.equal(None));
+    let column = BuildError::Column { table: "Switch".to_owned(), column: "future".to_owned() };
+    assert_eq!(lacking, Err(FindError::Condition(column)));
+}
+
+#[tokio::test]
+async fn typed_changes_reach_the_rows() {
+    type S = SwitchColumns;
+    let lab = Lab::new().await;
+    let client = lab.connect(Monitor::nothing().model::<Switch>()).await.expect("connected");
+    client.create(&switch()).await.expect("committed");
+    let text = |text: &str| text.to_owned();
+    let mut transaction = client.transaction();
+    let rows = S::ENABLED.equal(true);
+    transaction.update_rows(&rows, [S::WEIGHT.set(4.0), S::TYPE.set(Kind::Access)]);
+    transaction.change_rows(
+        &rows,
+        [S::WEIGHT.divide(8.0), S::VLAN.add(5), S::VLAN.multiply(2), S::VLAN.subtract(1)],
+    );
+    let pairs = BTreeMap::from([(text("owner"), text("you")), (text("new"), text("yes"))]);
+    transaction.change_rows(&rows, S::LABELS.upsert(&pairs));
+    transaction.change_rows(&rows, [S::LEVELS.delete(vec![Real::ZERO]), S::LEVELS.insert(vec![Real::ZERO])]);
+    client.transact(transaction).await.expect("committed");
+    let read: Switch = client.snapshot().models().expect("switches").remove(0);
+    assert_eq!((read.weight, read.vlan, &read.r#type), (0.5, Some(23), &Kind::Access));
+    assert_eq!((&read.labels, read.levels.len()), (&pairs, 3));
+    let snapshot = client.snapshot();
+    let row = snapshot.row("Switch", read.uuid).expect("a row");
+    assert_eq!(S::LABELS.read(&row), Ok(pairs));
+
+    let mut transaction = client.transaction();
+    let mut gone = BTreeSet::from([text("owner")]);
+    transaction.change_rows(&Where::all(), [S::LABELS.delete_keys(&gone)]);
+    client.transact(transaction).await.expect("committed");
+    let read: Switch = client.snapshot().models().expect("switches").remove(0);
+    gone.clear();
+    gone.extend(read.labels.into_keys());
+    assert_eq!(gone, BTreeSet::from([text("new")]));
+
+    let mut transaction = client.transaction();
+    transaction.delete_rows(&S::VLAN.equal(Some(23)));
+    client.transact(transaction).await.expect("committed");
+    assert!(client.snapshot().is_empty("Switch"));
 }

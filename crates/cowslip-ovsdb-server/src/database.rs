@@ -63,7 +63,11 @@ impl Database {
         }
     }
 
+    /// Gives the committer something to do, here if it is sure to take little time.
     pub(crate) fn submit(&self, job: Job) -> Result<(), Closed> {
-        self.pipeline.submit(job)
+        match &job {
+            Job::Transact(submitted) if !submitted.transaction.is_quick => self.pipeline.enqueue(job),
+            _ => self.pipeline.submit(job),
+        }
     }
 }

@@ -43,7 +43,14 @@ impl Default for Dumps {
 
 impl Dumps {
     /// The content for a specification; `key` is the same for equal specifications only.
-    pub(crate) async fn of(&self, database: &Arc<Database>, spec: &MonitorSpec, key: String) -> Arc<Dump> {
+    ///
+    /// None if the encoding failed, which is a fault of this program.
+    pub(crate) async fn of(
+        &self,
+        database: &Arc<Database>,
+        spec: &MonitorSpec,
+        key: String,
+    ) -> Option<Arc<Dump>> {
         let group = self.join(&key);
         let encode = async {
             let permit = self.running.acquire().await;
@@ -54,11 +61,12 @@ impl Dumps {
             drop(permit);
             encoded
         };
-        let dump = group.dump.get_or_try_init(|| encode).await;
-        match dump {
-            Ok(dump) => dump.clone(),
-            // The encoding thread was lost with the runtime, which is going down, and this session with it.
-            Err(_) => std::future::pending().await,
+        match group.dump.get_or_try_init(|| encode).await {
+            Ok(dump) => Some(dump.clone()),
+            Err(error) => {
+                tracing::error!(database = database.name, %error, "the first reply of a monitor could not be made");
+                None
+            }
         }
     }
 

@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// The most transactions of one database that may wait at once.
 pub const PARKED_MAX: usize = 10_000;
 
+/// The most of them that one session may have: each is tried again after each commit to its table.
+pub const PARKED_PER_SESSION_MAX: usize = 500;
+
 /// Work for the committer.
 pub(crate) enum Job {
     /// Executes a transaction.
@@ -146,6 +149,21 @@ impl CommitHost {
     }
 }
 
+impl CommitHost {
+    /// Why no more transactions of a session may wait.
+    fn refusal(&self, session: SessionId) -> Option<Error> {
+        let of_session = || self.parked.iter().filter(|p| p.submitted.session == session).count();
+        let details = if self.parked.len() >= PARKED_MAX {
+            format!("more than {PARKED_MAX} transactions are waiting")
+        } else if of_session() >= PARKED_PER_SESSION_MAX {
+            format!("more than {PARKED_PER_SESSION_MAX} transactions of this session are waiting")
+        } else {
+            return None;
+        };
+        Some(Error::new(ErrorKind::ResourcesExhausted, details))
+    }
+}
+
 enum Attempt {
     Applied(Arc<ChangeSet<Ovsdb>>),
     Waits(Parked),
@@ -180,6 +198,11 @@ impl Drop for Submitted {
     /// What a committer that ends leaves undone is answered all the same: a client must not wait for ever.
     fn drop(&mut self) {
         let details = "the database was shut down; it is not known whether the transaction was written";
+        if self.events.is_some() && !self.ended.load(Ordering::Acquire) {
+            tracing::error!(
+                "a transaction was dropped: the database is shut down, or its committer has failed"
+            );
+        }
         self.send(Answer::NotStored(Error::new(ErrorKind::Io, details)));
     }
 }
@@ -193,12 +216,10 @@ impl Host<Ovsdb> for CommitHost {
                 Attempt::Applied(changes) if !changes.is_empty() && !self.parked.is_empty() => {
                     self.wake(changes, batch);
                 }
-                Attempt::Waits(parked) if self.parked.len() >= PARKED_MAX => {
-                    let details = format!("more than {PARKED_MAX} transactions are waiting");
-                    let error = Error::new(ErrorKind::ResourcesExhausted, details);
-                    parked.submitted.answer(Answer::NotStored(error));
-                }
-                Attempt::Waits(parked) => self.parked.push(parked),
+                Attempt::Waits(parked) => match self.refusal(parked.submitted.session) {
+                    Some(error) => parked.submitted.answer(Answer::NotStored(error)),
+                    None => self.parked.push(parked),
+                },
                 Attempt::Applied(_) | Attempt::Over => {}
             },
             Job::Cancel { session, request } => {

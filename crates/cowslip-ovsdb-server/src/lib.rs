@@ -11,8 +11,10 @@ mod server;
 mod server_db;
 mod session;
 
-pub use host::PARKED_MAX;
+pub use host::{PARKED_MAX, PARKED_PER_SESSION_MAX};
 pub use locks::LOCKS_PER_SESSION_MAX;
 pub use server::{Server, ServerError, ServerOptions};
 pub use server_db::SERVER_DATABASE;
-pub use session::{MONITORS_MAX, OUTPUT_BYTES_MAX, REQUESTS_OPEN_MAX};
+pub use session::{
+    HELD_BYTES_MAX, MONITORS_MAX, OUTPUT_BYTES_MAX, REQUEST_BYTES_OPEN_MAX, REQUESTS_OPEN_MAX,
+};

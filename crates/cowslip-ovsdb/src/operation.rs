@@ -19,6 +19,9 @@ use std::sync::Arc;
 /// The most operations of one transaction.
 pub const OPERATIONS_MAX: usize = 10_000_000;
 
+/// A transaction of more operations is not run by the thread of the session that sent it.
+const QUICK_OPERATIONS_MAX: usize = 32;
+
 /// Values for some columns of a row.
 pub type PartialRow = Vec<(Column, Datum)>;
 
@@ -116,6 +119,8 @@ pub struct Transaction {
     pub requested: usize,
     /// Whether every operation only reads, so that the transaction needs no committer.
     pub reads_only: bool,
+    /// Whether it is sure to take little time: few operations, and each finds its rows without a scan.
+    pub is_quick: bool,
 }
 
 impl Transaction {
@@ -129,6 +134,7 @@ impl Transaction {
             fault: None,
             requested: operations.len(),
             reads_only: false,
+            is_quick: false,
         };
         if operations.len() > OPERATIONS_MAX {
             let details = format!("a transaction may have at most {OPERATIONS_MAX} operations");
@@ -145,6 +151,8 @@ impl Transaction {
                 }
             }
         }
+        transaction.is_quick = operations.len() <= QUICK_OPERATIONS_MAX
+            && transaction.operations.iter().all(|operation| operation.finds_rows_by_key(schema));
         transaction.reads_only = transaction.operations.iter().all(Operation::only_reads);
         transaction
     }
@@ -172,6 +180,21 @@ impl Operation {
     /// Whether the operation neither changes anything nor depends on time or locks.
     fn only_reads(&self) -> bool {
         matches!(self, Operation::Select { .. } | Operation::Comment(_) | Operation::Abort)
+    }
+
+    /// Whether the rows that it is about are found by their UUID or by an index.
+    fn finds_rows_by_key(&self, schema: &Schema) -> bool {
+        match self {
+            Operation::Select { table, condition, .. }
+            | Operation::Update { table, condition, .. }
+            | Operation::Mutate { table, condition, .. }
+            | Operation::Delete { table, condition }
+            | Operation::Wait { table, condition, .. } => {
+                condition.equal_to(Column::Uuid).is_some()
+                    || crate::executor::indexed(schema.at(*table), condition).is_some()
+            }
+            _ => true,
+        }
     }
 
     /// Whether a server that may not write can execute it.

@@ -31,11 +31,13 @@ enum Command {
     /// Try it: serve a small sample database from ./cowslip-data and print commands to paste
     Serve(serve::Args),
     /// Serve OVSDB databases, with the flags of Open vSwitch's ovsdb-server
+    #[command(version)]
     OvsdbServer(ovsdb_server::Args),
     /// Ask an OVSDB server, with the command line of Open vSwitch's ovsdb-client
     #[command(disable_help_flag = true)]
     OvsdbClient(ovsdb_client::Args),
     /// Make, inspect and change database files that no server has open
+    #[command(version)]
     OvsdbTool(ovsdb_tool::Args),
     /// Write Rust models of an OVSDB schema's tables
     Codegen(codegen::Args),

@@ -33,6 +33,9 @@ pub(super) enum Message<M: Model, H: Host<M>> {
 /// Runs the committer, unless another thread does.
 pub(super) type Drive = Arc<dyn Fn() + Send + Sync>;
 
+/// The two ends of the committer's mailbox.
+type Mails<M, H> = (Mailbox<Message<M, H>>, Arrivals<Message<M, H>>);
+
 type Call<M, H> = Box<dyn FnOnce(&mut H, &mut Batch<'_, M>) + Send>;
 
 pub(super) enum Report {
@@ -77,7 +80,7 @@ impl<M: Model, H: Host<M>, J: Journal<M>> Committer<M, H, J> {
         root: Root<M>,
         host: H,
         sink: Sink<M, J>,
-        (messages, arrivals): (Mailbox<Message<M, H>>, Arrivals<Message<M, H>>),
+        (messages, arrivals): Mails<M, H>,
         drive: Drive,
         options: PipelineOptions,
     ) -> io::Result<Self> {

@@ -202,12 +202,23 @@ impl<M: Model, H: Host<M>> Pipeline<M, H> {
         Ok(Self { shared: Arc::new(Shared { messages, turns, publication, feed, committer }) })
     }
 
-    /// Queues a job, and runs it here if the committer is idle. The number of jobs a peer may have queued is for its session to limit.
+    /// Queues a job, and runs it here if the committer is idle: for small ones. The number of jobs a peer may have queued
+    /// is for its session to limit.
     ///
     /// # Errors
     /// The pipeline has been shut down.
     pub fn submit(&self, job: H::Job) -> Result<(), Closed> {
         self.send(Message::Job(job))
+    }
+
+    /// Queues a job that may take long: it runs on the committer's own thread.
+    ///
+    /// # Errors
+    /// The pipeline has been shut down.
+    pub fn enqueue(&self, job: H::Job) -> Result<(), Closed> {
+        self.shared.messages.post(Message::Job(job))?;
+        self.shared.turns.hand_over();
+        Ok(())
     }
 
     /// Queues a function that runs between jobs: for control and inspection.

@@ -1,9 +1,10 @@
 //! Who runs the committer: whoever has something for it and finds it idle.
 //!
-//! A job that comes alone runs on the thread that submits it, without waking another one: that halves the cost of a small
-//! transaction. A thread that finds the committer busy leaves its message and goes; the one that runs it looks again
-//! before it stops. After [`TURNS_MAX`] turns the committer's own thread takes over, so that no submitter works for the
-//! others for long; that thread also wakes for deadlines, and ends everything.
+//! A small job that comes alone runs on the thread that submits it, without waking another one: that halves the cost of a
+//! small transaction. A thread that finds the committer busy leaves its message and goes; the one that runs it looks again
+//! before it stops. When more than [`INLINE_PENDING_MAX`] messages wait, or after [`TURNS_MAX`] turns, the committer's own
+//! thread takes over, so that no submitter works for the others for long; that thread also runs what may be large, wakes
+//! for deadlines, and ends everything.
 //!
 //! Invariants: one thread at a time runs the committer; a posted message is taken by the thread that runs it, or by the one
 //! that posted it. The count of pending messages is raised before a message is posted and the committer's lock is tried
@@ -20,6 +21,9 @@ use super::Closed;
 
 /// How many turns in a row a thread that submits may take.
 const TURNS_MAX: usize = 4;
+
+/// How many messages may wait for a thread that submits to still run them.
+const INLINE_PENDING_MAX: usize = 4;
 
 /// The committer, as far as running it goes.
 pub(super) trait Committing: Send {
@@ -58,7 +62,10 @@ impl<T> Mailbox<T> {
     /// Leaves a message. Whoever does so drives the turns next.
     pub(super) fn post(&self, message: T) -> Result<(), Closed> {
         self.pending.fetch_add(1, Ordering::SeqCst);
-        self.sender.send(message).map_err(|_| Closed)
+        self.sender.send(message).map_err(|_| {
+            self.pending.fetch_sub(1, Ordering::SeqCst);
+            Closed
+        })
     }
 }
 
@@ -125,23 +132,31 @@ impl Turns {
     /// Runs the committer here while messages are pending, unless another thread does.
     pub(super) fn drive(&self) {
         for _ in 0..TURNS_MAX {
+            if self.pending.load(Ordering::SeqCst) > INLINE_PENDING_MAX {
+                break;
+            }
             let core = match self.core.try_lock() {
                 Ok(core) => core,
                 Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
                 Err(TryLockError::WouldBlock) => return,
             };
-            self.turn(core);
-            if self.pending.load(Ordering::SeqCst) == 0 {
+            if !self.turn(core) || self.pending.load(Ordering::SeqCst) == 0 {
                 return;
             }
         }
+        self.hand_over();
+    }
+
+    /// Has the committer's own thread run what is pending.
+    pub(super) fn hand_over(&self) {
         locked(&self.alarm).is_handed_over = true;
         self.rang.notify_one();
     }
 
     /// One turn. The alarm is set while the committer is locked, so that the last turn's word counts.
-    fn turn(&self, mut core: MutexGuard<'_, Core>) {
-        let Some(committer) = &mut core.committer else { return };
+    /// False if there is no committer any more.
+    fn turn(&self, mut core: MutexGuard<'_, Core>) -> bool {
+        let Some(committer) = &mut core.committer else { return false };
         let next = catch_unwind(AssertUnwindSafe(|| committer.turn()));
         let next = next.unwrap_or_else(|_| {
             // The protocol's part panicked: the state is not to be trusted, the pipeline is closed.
@@ -153,6 +168,7 @@ impl Turns {
             locked(&self.alarm).next = next;
             self.rang.notify_one();
         }
+        core.committer.is_some()
     }
 
     /// The committer's own thread.
@@ -161,12 +177,7 @@ impl Turns {
     /// The last sync failed, or the protocol's part panicked.
     pub(super) fn run(&self) -> io::Result<()> {
         while self.wait() {
-            loop {
-                self.turn(locked(&self.core));
-                if self.pending.load(Ordering::SeqCst) == 0 {
-                    break;
-                }
-            }
+            while self.turn(locked(&self.core)) && self.pending.load(Ordering::SeqCst) > 0 {}
         }
         let committer = locked(&self.core).committer.take();
         committer.map_or_else(|| Err(io::Error::other("the committer panicked")), Committing::finish)

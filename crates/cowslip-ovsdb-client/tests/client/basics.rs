@@ -1,8 +1,7 @@
 //! The client against our server and the real one: cache, look-ups, transactions, events, locks, conditions.
 
-
-use cowslip_ovsdb_client::*;
 use crate::support::{BOTH, Kind, Peer, SCHEMA, map, text};
+use cowslip_ovsdb_client::*;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn own_writes_are_in_the_cache() {
@@ -110,7 +109,10 @@ async fn events_come_by_transaction_and_in_order() {
         writer.transact(tx).await.unwrap();
         let batch = events.next().await.unwrap();
         let row = batch.rows().next().unwrap();
-        assert_eq!((row.old_value("v"), row.new_value("v")), (Some(&0_i64.to_datum()), Some(&7_i64.to_datum())));
+        assert_eq!(
+            (row.old_value("v"), row.new_value("v")),
+            (Some(&0_i64.to_datum()), Some(&7_i64.to_datum()))
+        );
         assert!(row.differs("v") && !row.differs("name"));
 
         let mut tx = writer.transaction();
@@ -165,7 +167,8 @@ async fn conditions_change_at_run_time() {
         assert!(!client.snapshot().has_table("Bridge"));
 
         let mut acknowledged = client.conditions_acknowledged();
-        let wanted = client.set_filter("Plain", Some(Filter::all().equal("v", &2_i64).equal("v", &3_i64))).unwrap();
+        let wanted =
+            client.set_filter("Plain", Some(Filter::all().equal("v", &2_i64).equal("v", &3_i64))).unwrap();
         acknowledged.wait_for(|n| *n >= wanted).await.unwrap();
         assert_eq!(client.snapshot().len("Plain"), 2);
         let wanted = client.set_filter("Plain", None).unwrap();
@@ -212,12 +215,7 @@ async fn client_indexes_answer_and_explain() {
             .connect()
             .await
             .unwrap();
-        let rows = [
-            map(&[("k", "x")]),
-            map(&[("k", "x"), ("o", "1")]),
-            map(&[("k", "")]),
-            map(&[]),
-        ];
+        let rows = [map(&[("k", "x")]), map(&[("k", "x"), ("o", "1")]), map(&[("k", "")]), map(&[])];
         let mut tx = client.transaction();
         let ids: Vec<_> = rows
             .iter()
@@ -246,12 +244,18 @@ async fn client_indexes_answer_and_explain() {
         let range = snapshot.find_range(
             "Plain",
             "v,name",
-            (std::ops::Bound::Included(&[1_i64.to_datum()][..]), std::ops::Bound::Excluded(&[3_i64.to_datum()][..])),
+            (
+                std::ops::Bound::Included(&[1_i64.to_datum()][..]),
+                std::ops::Bound::Excluded(&[3_i64.to_datum()][..]),
+            ),
         );
         let found: Vec<i64> = range.unwrap().iter().map(|row| row.value("v").unwrap()).collect();
         assert_eq!(found, [1, 2]);
         let by_k = Filter::all().includes("m", &map(&[("k", "x")]));
-        assert_eq!(snapshot.explain("Plain", &by_k).unwrap(), Explanation::ByIndex { index: "k".to_string() });
+        assert_eq!(
+            snapshot.explain("Plain", &by_k).unwrap(),
+            Explanation::ByIndex { index: "k".to_string() }
+        );
         assert_eq!(snapshot.list("Plain", &by_k).unwrap().len(), 2);
         let scan = Filter::all().not_equal("v", &1_i64);
         assert_eq!(snapshot.explain("Plain", &scan).unwrap(), Explanation::Scan { rows: 4 });

@@ -110,3 +110,9 @@ impl Link {
         self.say(json!({"id": null, "method": method, "params": params})).await;
     }
 }
+
+impl Link {
+    pub(crate) async fn say_bytes(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.unwrap();
+    }
+}

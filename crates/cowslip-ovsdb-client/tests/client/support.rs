@@ -1,6 +1,5 @@
 //! Servers for tests: ours in this process, and the real `ovsdb-server`, behind one type.
 
-
 use cowslip_net::address::{Endpoint, Remote};
 use cowslip_ovsdb::schema::Schema;
 use cowslip_ovsdb_client::{Client, ClientBuilder, Datum, IntoDatum};
@@ -36,7 +35,10 @@ pub(crate) struct Peer {
 }
 
 enum Running {
-    Ours(Server),
+    /// Kept, because it serves as long as someone holds it.
+    Ours {
+        _server: Server,
+    },
     Real(Child),
 }
 
@@ -66,7 +68,7 @@ impl Peer {
                 server.add_memory(Schema::parse(schema.as_bytes()).unwrap()).await.unwrap();
                 let remote = Remote::Listen(Endpoint::Unix(directory.path().join("sock")));
                 server.add_remote(&remote).await.unwrap();
-                Running::Ours(server)
+                Running::Ours { _server: server }
             }
             Kind::Real => {
                 std::fs::write(directory.path().join("schema"), schema).unwrap();
@@ -131,7 +133,6 @@ pub(crate) fn text(text: &str) -> Datum {
 }
 
 pub(crate) fn map(pairs: &[(&str, &str)]) -> Datum {
-    let pairs: BTreeMap<String, String> =
-        pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
+    let pairs: BTreeMap<String, String> = pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
     pairs.to_datum()
 }

@@ -5,6 +5,7 @@ use cowslip_ovsdb_client::model::{Model, Scalar, Uuid};
 /// A row of the table `C` of `Cases`.
 #[derive(Clone, Debug, PartialEq, Model)]
 #[ovsdb(table = "C", optional)]
+#[ovsdb(columns = "CColumns")]
 pub struct C {
     /// The row's UUID; nil before it is inserted.
     pub uuid: Uuid,

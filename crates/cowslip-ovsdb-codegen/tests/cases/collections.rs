@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// It lives as long as a strong reference to it does.
 #[derive(Clone, Debug, PartialEq, Model)]
 #[ovsdb(table = "Collections", optional)]
+#[ovsdb(columns = "CollectionsColumns")]
 pub struct Collections {
     /// The row's UUID; nil before it is inserted.
     pub uuid: Uuid,

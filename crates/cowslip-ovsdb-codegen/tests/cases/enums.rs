@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// It lives as long as a strong reference to it does.
 #[derive(Clone, Debug, PartialEq, Model)]
 #[ovsdb(table = "Enums", optional)]
+#[ovsdb(columns = "EnumsColumns")]
 pub struct Enums {
     /// The row's UUID; nil before it is inserted.
     pub uuid: Uuid,

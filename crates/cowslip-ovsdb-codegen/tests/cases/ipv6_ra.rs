@@ -7,6 +7,7 @@ use cowslip_ovsdb_client::model::{Model, Uuid};
 /// It lives as long as a strong reference to it does.
 #[derive(Clone, Debug, PartialEq, Model)]
 #[ovsdb(table = "IPv6_RA", optional)]
+#[ovsdb(columns = "IPv6RaColumns")]
 pub struct IPv6Ra {
     /// The row's UUID; nil before it is inserted.
     pub uuid: Uuid,

@@ -7,6 +7,7 @@ use cowslip_ovsdb_client::model::{Model, Uuid};
 /// It lives as long as a strong reference to it does.
 #[derive(Clone, Debug, PartialEq, Model)]
 #[ovsdb(table = "Load_Balancer", optional)]
+#[ovsdb(columns = "LoadBalancer2Columns")]
 pub struct LoadBalancer2 {
     /// The row's UUID; nil before it is inserted.
     pub uuid: Uuid,

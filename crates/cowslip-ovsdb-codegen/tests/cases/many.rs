@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 /// It lives as long as a strong reference to it does.
 #[derive(Clone, Debug, PartialEq, Model)]
 #[ovsdb(table = "Many", optional)]
+#[ovsdb(columns = "ManyColumns")]
 pub struct Many {
     /// The row's UUID; nil before it is inserted.
     pub uuid: Uuid,

@@ -9,6 +9,7 @@ use cowslip_ovsdb_client::model::{Model, Uuid};
 /// The table holds at most one row.
 #[derive(Clone, Debug, PartialEq, Model)]
 #[ovsdb(table = "Mod", optional)]
+#[ovsdb(columns = "ModColumns")]
 pub struct Mod {
     /// The row's UUID; nil before it is inserted.
     pub uuid: Uuid,

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 /// No two rows are equal in `type` and `match`.
 #[derive(Clone, Debug, PartialEq, Model)]
 #[ovsdb(table = "Names", optional)]
+#[ovsdb(columns = "NamesColumns")]
 pub struct Names {
     /// The row's UUID; nil before it is inserted.
     pub uuid: Uuid,

@@ -7,6 +7,7 @@ use cowslip_ovsdb_client::model::{Model, Uuid};
 /// It lives as long as a strong reference to it does.
 #[derive(Clone, Debug, PartialEq, Model)]
 #[ovsdb(table = "String", optional)]
+#[ovsdb(columns = "StringRowColumns")]
 pub struct StringRow {
     /// The row's UUID; nil before it is inserted.
     pub uuid: Uuid,

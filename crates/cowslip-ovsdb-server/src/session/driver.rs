@@ -11,8 +11,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How much is read from a socket at once.
-const READ_BYTES: usize = 64 << 10;
+/// The least room that a read finds. The buffer grows with what is in it, so that large messages take few reads, and a
+/// session that says little has a small one.
+const READ_BYTES: usize = 4 << 10;
 
 /// How many messages of one client are handled before the other events of its session are looked at.
 const MESSAGES_PER_TURN_MAX: usize = 100;
@@ -65,7 +66,9 @@ impl Driver {
                 count = write.write_vectored(&slices), if !session.output.is_empty() => Turn::Wrote(count),
                 count = read_some(&mut read, &mut framer), if may_read => Turn::Read(count),
                 _ = published.changed(), if wants_updates => Turn::Again,
-                _ = std::future::ready(()), if has_input && session.wants_input() => Turn::Again,
+                _ = std::future::ready(()), if (has_input || session.has_held()) && session.wants_input() => {
+                    Turn::Again
+                }
                 () = silence(self.heard, self.probe) => Turn::Silence,
                 _ = stopped(&mut stopping) => Turn::Stop,
             };
@@ -96,11 +99,18 @@ impl Driver {
     /// Handles what was read and sends what is new, as far as there is room.
     async fn settle(&mut self, framer: &mut Framer, has_input: &mut bool) -> Result<(), Ended> {
         let mut handled = 0;
-        while *has_input && self.session.wants_input() && handled < MESSAGES_PER_TURN_MAX {
-            let message = framer.message().map_err(|e| Ended::Malformed(e.to_string()))?;
-            let Some(message) = message else {
-                *has_input = false;
-                break;
+        while self.session.wants_input() && handled < MESSAGES_PER_TURN_MAX {
+            let held = self.session.take_held();
+            let message = match &held {
+                Some(message) => message.as_slice(),
+                None if !*has_input => break,
+                None => match framer.message().map_err(|e| Ended::Malformed(e.to_string()))? {
+                    Some(message) => message,
+                    None => {
+                        *has_input = false;
+                        break;
+                    }
+                },
             };
             if message.len() > INLINE_MESSAGE_BYTES_MAX {
                 let runtime = tokio::runtime::Handle::current();

@@ -5,6 +5,7 @@
 //!
 //! * the reply to a transaction leaves after this session's monitors were sent up to the transaction's generation;
 //! * a first reply of a monitor leaves before updates after its snapshot;
+//! * while such a reply is made, only `echo` is answered; what else comes is held back and handled after it;
 //! * before anything is answered, monitors are sent up to what is published.
 //!
 //! No session owns a queue of updates: it has a cursor in each database's history and takes everything from there to
@@ -18,18 +19,19 @@ mod transact;
 
 pub use monitors::MONITORS_MAX;
 pub use output::OUTPUT_BYTES_MAX;
-pub use requests::REQUESTS_OPEN_MAX;
+pub use requests::{HELD_BYTES_MAX, REQUEST_BYTES_OPEN_MAX, REQUESTS_OPEN_MAX};
 
 pub(crate) use driver::run;
 
 use crate::database::Database;
+use crate::dump::Dump;
 use crate::host::{Answer, Job};
 use crate::server::Shared;
 use cowslip_ovsdb::error::Error;
 use cowslip_ovsdb::message::{write_error_reply, write_error_text_reply, write_notification, write_reply};
-use monitors::Monitor;
+use monitors::{Beginning, Monitor};
 use output::Output;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::{mpsc, oneshot};
@@ -51,6 +53,8 @@ pub(crate) enum Event {
     DatabaseAdded,
     /// A database is no longer served.
     DatabaseRemoved(Arc<Database>),
+    /// The content for the first reply of a monitor is ready; none if its making failed.
+    Dumped(Option<Arc<Dump>>),
 }
 
 /// Sends events to a session; they are lost when it has ended.
@@ -84,6 +88,8 @@ pub(crate) enum Ended {
     Behind,
     #[error("the set of databases has changed, which the client did not want to be told of")]
     DatabasesChanged,
+    #[error("the content of the database could not be put together")]
+    NoDump,
     #[error("the server is stopping")]
     Stopping,
 }
@@ -99,6 +105,13 @@ pub(crate) struct Session {
     /// Transactions that are not answered yet: their ids as JSON text, and the database they are in.
     open: HashMap<u64, Open>,
     requests: u64,
+    /// The bytes of the open transactions' requests.
+    open_bytes: usize,
+    /// A monitor whose first reply is being made.
+    beginning: Option<Beginning>,
+    /// What the client sent after that, to be handled when the reply has left.
+    held: VecDeque<Vec<u8>>,
+    held_bytes: usize,
     events: EventSender,
     arrivals: mpsc::UnboundedReceiver<Event>,
     ended: Arc<AtomicBool>,
@@ -109,6 +122,7 @@ pub(crate) struct Session {
 struct Open {
     id: String,
     database: Arc<Database>,
+    bytes: usize,
 }
 
 impl Session {
@@ -124,6 +138,10 @@ impl Session {
             locks: Vec::new(),
             open: HashMap::new(),
             requests: 0,
+            open_bytes: 0,
+            beginning: None,
+            held: VecDeque::new(),
+            held_bytes: 0,
             events,
             arrivals: receiver,
             ended: Arc::default(),
@@ -176,6 +194,7 @@ impl Session {
             }
             Event::DatabaseAdded => {}
             Event::DatabaseRemoved(database) => self.cancel_monitors(&database),
+            Event::Dumped(dump) => self.reply_dump(dump.ok_or(Ended::NoDump)?.as_ref()),
         }
         Ok(())
     }

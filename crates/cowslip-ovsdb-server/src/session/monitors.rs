@@ -1,8 +1,9 @@
 //! `monitor`, `monitor_cond`, `monitor_cond_since`, `monitor_cond_change`, `monitor_cancel` and their updates
 //! (RFC 7047 sections 4.1.5 to 4.1.7 and the reference server's extensions).
 
-use super::{Ended, Session};
+use super::{Ended, Event, Session};
 use crate::database::Database;
+use crate::dump::Dump;
 use cowslip_engine::{Entry, Model, TableIx, Uuid};
 use cowslip_ovsdb::error::Error;
 use cowslip_ovsdb::json::{Json, write_str};
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The most monitors of one session.
-pub const MONITORS_MAX: usize = 10_000;
+pub const MONITORS_MAX: usize = 1000;
 
 /// A monitor of this session.
 pub(super) struct Monitor {
@@ -24,6 +25,15 @@ pub(super) struct Monitor {
     spec: Arc<MonitorSpec>,
     /// The generation up to which the client was told everything.
     seen: u64,
+}
+
+/// A monitor whose first reply is being made.
+pub(super) struct Beginning {
+    /// The request's id.
+    id: String,
+    monitor_id: String,
+    database: Arc<Database>,
+    spec: MonitorSpec,
 }
 
 /// A row's net change over several commits.
@@ -57,11 +67,23 @@ impl Session {
             return Ok(());
         }
         let key = format!("{dialect:?} {}", params[2]);
-        let dump = database.dumps.of(database, &spec, key).await;
-        // What was published meanwhile belongs after the reply in this monitor, and before it in the others.
+        let (source, wanted, events) = (database.clone(), spec.clone(), self.events.clone());
+        tokio::spawn(async move {
+            let dump = source.dumps.of(&source, &wanted, key).await;
+            events.send(Event::Dumped(dump));
+        });
+        let (id, database) = (id.to_string(), database.clone());
+        self.beginning = Some(Beginning { id, monitor_id, database, spec });
+        Ok(())
+    }
+
+    /// Replies with what is there; what was published since it was put together comes after that.
+    pub(super) fn reply_dump(&mut self, dump: &Dump) {
+        let Some(Beginning { id, monitor_id, database, spec }) = self.beginning.take() else { return };
+        let dialect = spec.dialect;
         self.output.append(|out| {
             out.push_str("{\"id\":");
-            out.push_str(id);
+            out.push_str(&id);
             out.push_str(",\"result\":");
             if dialect == Dialect::Since {
                 out.push_str("[false,\"");
@@ -72,8 +94,7 @@ impl Session {
         self.output.append_shared(dump.text.clone());
         let end = if dialect == Dialect::Since { "],\"error\":null}" } else { ",\"error\":null}" };
         self.output.append(|out| out.push_str(end));
-        self.begin_monitor(monitor_id, database, spec, dump.generation);
-        Ok(())
+        self.begin_monitor(monitor_id, &database, spec, dump.generation);
     }
 
     fn begin_monitor(&mut self, id: String, database: &Arc<Database>, spec: MonitorSpec, seen: u64) {

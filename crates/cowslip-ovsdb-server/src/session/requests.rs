@@ -15,10 +15,35 @@ use std::sync::Arc;
 /// The most transactions of one session that may be open; more are not read from the socket.
 pub const REQUESTS_OPEN_MAX: usize = 5000;
 
+/// How long the requests of a session's open transactions may be together, in bytes, before no more is read.
+pub const REQUEST_BYTES_OPEN_MAX: usize = 64 << 20;
+
+/// How much of what a client sends is held back while the first reply of a monitor is made, in bytes, before no more is
+/// read.
+pub const HELD_BYTES_MAX: usize = 1 << 20;
+
 impl Session {
     /// Whether another request may be read: what was asked is not too far ahead of what was answered and sent.
     pub(super) fn wants_input(&self) -> bool {
-        self.output.has_room() && self.open.len() < REQUESTS_OPEN_MAX
+        self.output.has_room()
+            && self.open.len() < REQUESTS_OPEN_MAX
+            && self.open_bytes < REQUEST_BYTES_OPEN_MAX
+            && self.held_bytes < HELD_BYTES_MAX
+    }
+
+    /// Whether a message that was held back can be handled now.
+    pub(super) fn has_held(&self) -> bool {
+        self.beginning.is_none() && !self.held.is_empty()
+    }
+
+    /// The next message that was held back, if it can be handled now.
+    pub(super) fn take_held(&mut self) -> Option<Vec<u8>> {
+        if self.beginning.is_some() {
+            return None;
+        }
+        let message = self.held.pop_front()?;
+        self.held_bytes -= message.len();
+        Some(message)
     }
 
     /// Takes a whole message from the client.
@@ -26,6 +51,13 @@ impl Session {
         let malformed = |reason: String| Ended::Malformed(reason);
         let json = Json::parse(text).map_err(|e| malformed(e.to_string()))?;
         match Message::from_json(json).map_err(|e| malformed(e.to_string()))? {
+            Message::Request { method, .. } | Message::Notification { method, .. }
+                if self.beginning.is_some() && method != "echo" =>
+            {
+                self.held_bytes += text.len();
+                self.held.push_back(text.to_vec());
+                Ok(())
+            }
             Message::Request { method, params, id } => {
                 self.flush_monitors()?;
                 // The values of transactions are checked one by one, where the error can say more.
@@ -33,7 +65,7 @@ impl Session {
                     self.reply_error(&id.to_sorted_string(), &fault(&params, "a number is out of range"));
                     return Ok(());
                 }
-                self.request(&method, &params, id.to_sorted_string()).await
+                self.request(&method, &params, id.to_sorted_string(), text.len()).await
             }
             Message::Notification { method, params } => {
                 if method == "cancel" {
@@ -51,11 +83,17 @@ impl Session {
         }
     }
 
-    async fn request(&mut self, method: &str, params: &[Json<'_>], id: String) -> Result<(), Ended> {
+    async fn request(
+        &mut self,
+        method: &str,
+        params: &[Json<'_>],
+        id: String,
+        bytes: usize,
+    ) -> Result<(), Ended> {
         match method {
             "echo" => self.reply(&id, |out| write_array(params, out)),
             "transact" => match self.database(method, params) {
-                Ok(database) => return self.transact(id, &database, &params[1..]),
+                Ok(database) => return self.transact(id, &database, &params[1..], bytes),
                 Err(error) => self.reply_error(&id, &error),
             },
             "monitor" => return self.begin(method, Dialect::Plain, &id, params).await,

@@ -20,6 +20,7 @@ impl Session {
         id: String,
         database: &Arc<Database>,
         operations: &[Json<'_>],
+        bytes: usize,
     ) -> Result<(), Ended> {
         // A snapshot that the history goes up to, so that the monitors can be told of it before the reply shows it.
         let (root, _) = database.snapshot();
@@ -27,9 +28,11 @@ impl Session {
         if transaction.reads_only && self.open.is_empty() {
             let circumstances =
                 Circumstances { owns_lock: &|_| false, read_only: database.is_read_only, waited_ms: 0 };
-            if let Execution::Done(outcome) =
-                executor::execute(&root, &transaction, &Everything, &circumstances)
-            {
+            let execute = || executor::execute(&root, &transaction, &Everything, &circumstances);
+            // A scan of a large table holds up no other session of this thread.
+            let execution =
+                if transaction.is_quick { execute() } else { tokio::task::block_in_place(execute) };
+            if let Execution::Done(outcome) = execution {
                 self.flush_monitors()?;
                 self.reply_outcome(&id, database, &outcome);
             }
@@ -51,12 +54,14 @@ impl Session {
             self.reply_error(&id, &error);
             return Ok(());
         }
-        self.open.insert(request, Open { id, database: database.clone() });
+        self.open_bytes += bytes;
+        self.open.insert(request, Open { id, database: database.clone(), bytes });
         Ok(())
     }
 
     pub(super) fn answered(&mut self, request: u64, answer: Answer) {
-        let Some(Open { id, database }) = self.open.remove(&request) else { return };
+        let Some(Open { id, database, bytes }) = self.open.remove(&request) else { return };
+        self.open_bytes -= bytes;
         match answer {
             Answer::Executed { outcome, generation } => {
                 debug_assert!(database.root().generation() >= generation, "answers follow publication");

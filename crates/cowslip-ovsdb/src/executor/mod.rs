@@ -59,7 +59,8 @@ pub struct Outcome {
     pub error: Option<Error>,
     /// How many operations the request has.
     pub requested: usize,
-    /// What the transaction changes; empty after an error.
+    /// What the transaction changes; empty after an error. Only if a client finds two rows with one key, this is what
+    /// the transaction would have changed, so that the client can tell what its verdict hangs on.
     pub changes: ChangeSet<Ovsdb>,
     /// Whether the outcome follows from what is known alone. Always true with complete knowledge.
     pub is_certain: bool,
@@ -137,7 +138,12 @@ pub fn execute<K: Knowledge>(
     match settled {
         Ok(()) if error.is_none() => changes = executor.draft.into_changes(),
         Ok(()) => {}
-        Err(e) => error = Some(e),
+        Err(e) => {
+            error = Some(e);
+            if !K::COMPLETE && conflict.is_some() {
+                changes = executor.draft.into_changes();
+            }
+        }
     }
     Execution::Done(Outcome {
         results,
@@ -228,8 +234,11 @@ impl<K: Knowledge> Executor<'_, '_, K> {
         chosen: bool,
         values: &PartialRow,
     ) -> Result<OperationResult, Error> {
-        let taken = chosen
-            && (self.draft.record(table, &uuid).is_some() || self.draft.was_deleted_here(table, &uuid));
+        // A row that this transaction made and deleted again leaves its UUID free.
+        let is_deleted = |draft: &Draft<'_, Ovsdb>| {
+            draft.touched_record(table, &uuid).is_some_and(|t| t.first.is_some() && t.last.is_none())
+        };
+        let taken = chosen && (self.draft.record(table, &uuid).is_some() || is_deleted(&self.draft));
         if taken {
             let details = "This UUID would duplicate a UUID already present within the table or deleted within the same transaction.";
             let text = crate::json::Json::Str(uuid.to_string().into());

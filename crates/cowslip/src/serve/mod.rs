@@ -1,12 +1,16 @@
 //! `cowslip serve`: a server with a sample database, to try things on.
 //!
-//! The data directory is created at the first start and kept. The sample's rows are written by an ordinary transaction,
-//! so they are durable like everything else.
+//! The data directory is created at the first start and kept. The sample's rows come from an ordinary transaction, and
+//! the file appears under its name when they are in it.
 
 use crate::ovsdb_server::{Logging, start_logging, stop_signal};
+use cowslip_engine::Root;
 use cowslip_engine::storage::FileSystem;
 use cowslip_net::address::{Endpoint, Remote};
+use cowslip_ovsdb::executor::{Circumstances, Everything, Execution, Outcome, execute};
 use cowslip_ovsdb::json::Json;
+use cowslip_ovsdb::operation::Transaction;
+use cowslip_ovsdb::row::Ovsdb;
 use cowslip_ovsdb::schema::Schema;
 use cowslip_ovsdb_server::{Server, ServerOptions, file};
 use std::path::{Path, PathBuf};
@@ -22,7 +26,7 @@ pub(crate) struct Args {
     /// Where the data is kept; created at the first start
     #[arg(long, value_name = "DIRECTORY", default_value = "cowslip-data")]
     data: PathBuf,
-    /// The TCP port on 127.0.0.1; the next free one, if it is taken
+    /// The TCP port on 127.0.0.1; any free one, if it is taken
     #[arg(long, value_name = "PORT", default_value_t = cowslip_net::address::OVSDB_PORT)]
     port: u16,
     #[command(flatten)]
@@ -53,15 +57,10 @@ async fn serve(args: &Args) -> Result<(), String> {
     let path = data.join("network.db");
     let is_first_start = !path.exists();
     if is_first_start {
-        let schema = Schema::parse(SCHEMA.as_bytes()).map_err(|e| e.to_string())?;
-        file::create(&FileSystem::new(), &path, &schema).map_err(|e| e.to_string())?;
+        create_sample(&path)?;
     }
     let server = Server::start(ServerOptions::default()).await.map_err(|e| e.to_string())?;
     server.add_file(Arc::new(FileSystem::new()), &path).await.map_err(|e| e.to_string())?;
-    if is_first_start {
-        let sample = Json::parse(SAMPLE.as_bytes()).map_err(|e| e.to_string())?;
-        server.transact("Network", sample.as_array().unwrap_or_default()).await?;
-    }
     let socket = data.join("ovsdb.sock");
     let unix = Remote::Listen(Endpoint::Unix(socket.clone()));
     server.add_remote(&unix).await.map_err(|e| e.to_string())?;
@@ -70,6 +69,21 @@ async fn serve(args: &Args) -> Result<(), String> {
     stop.await;
     println!("stopping");
     server.stop().await.map_err(|e| e.to_string())
+}
+
+/// Makes the file with the sample network in it, all or nothing.
+fn create_sample(path: &Path) -> Result<(), String> {
+    let schema = Arc::new(Schema::parse(SCHEMA.as_bytes()).map_err(|e| e.to_string())?);
+    let sample = Json::parse(SAMPLE.as_bytes()).map_err(|e| e.to_string())?;
+    let transaction = Transaction::parse(&schema, sample.as_array().unwrap_or_default());
+    let mut root = Root::<Ovsdb>::new(schema);
+    let alone = Circumstances { owns_lock: &|_| false, read_only: false, waited_ms: 0 };
+    match execute(&root, &transaction, &Everything, &alone) {
+        Execution::Done(Outcome { error: None, changes, .. }) => root.apply(&changes),
+        refused => return Err(format!("the sample network is refused: {refused:?}")),
+    }
+    let comment = transaction.comment().unwrap_or_default();
+    file::save(&FileSystem::new(), path, &root, &comment).map_err(|e| e.to_string())
 }
 
 async fn listen(server: &Server, port: u16) -> Result<u16, String> {

@@ -8,6 +8,7 @@
 mod cases;
 mod cli;
 mod clients;
+mod differential;
 mod durability;
 mod files;
 mod malformed;

@@ -3,14 +3,14 @@
 //!
 //! Invariants: the steps depend on the seed only. Rows are known by names that mean the same on both servers: either a
 //! UUID of the small pool that clients choose from, or `@n`, the row that the insert with the private member `label` n
-//! made. A name used before its insert never goes with a chosen UUID (the real server loses such a reference, REF-16), and
+//! made. A UUID belongs to one table: the real server lets a row refer to its own UUID in a table that has no such row. A name used before its insert never goes with a chosen UUID (the real server loses such a reference, REF-16), and
 //! no real is so large or so small that the real server prints what it cannot read (VAL-14).
 
 use serde_json::{Map, Value, json};
 
 /// Rows of each table that clients choose UUIDs for.
 const POOL: u64 = 3;
-/// How many of the latest labels references are taken from.
+/// How many of a table's latest labels references are taken from.
 const LABELS_KEPT: u64 = 6;
 
 /// A source of numbers that a seed determines (splitmix64).
@@ -118,7 +118,8 @@ impl std::fmt::Display for Step {
 pub(super) struct Generator<'s> {
     pub(super) random: Random,
     tables: &'s [Table],
-    labels: u64,
+    /// The tables of the rows that have labels.
+    labels: Vec<String>,
     /// Names used and names defined in the transaction being made.
     used: Vec<String>,
     /// Whether the operation being made may get a fault.
@@ -127,7 +128,7 @@ pub(super) struct Generator<'s> {
 
 impl<'s> Generator<'s> {
     pub(super) fn new(seed: u64, tables: &'s [Table]) -> Self {
-        Generator { random: Random::new(seed), tables, labels: 0, used: Vec::new(), may_err: false }
+        Generator { random: Random::new(seed), tables, labels: Vec::new(), used: Vec::new(), may_err: false }
     }
 
     pub(super) fn step(&mut self) -> Step {
@@ -148,12 +149,21 @@ impl<'s> Generator<'s> {
         let column = *self.random.pick(&["kids", "one", "owned"]);
         for n in 0..1 + self.random.below(2) {
             let row = json!({"name": self.random.pick(&["a", "b", "c"]), "n": self.random.below(3)});
-            let next = if self.random.percent(30) { json!(["named-uuid", format!("n{}", 1 - n)]) } else { json!(["set", []]) };
-            operations.push(json!({"op": "insert", "table": "Kid", "uuid-name": format!("n{n}"), "row": row, "label": self.labels}));
-            operations[n as usize]["row"]["next"] = next;
-            self.labels += 1;
+            let mut next = json!(["set", []]);
+            if self.random.percent(30) {
+                let name = format!("Kid{}", 1 - n);
+                next = json!(["named-uuid", name]);
+                self.used.push(name);
+            }
+            let name = format!("Kid{n}");
+            self.used.push(name.clone());
+            let mut op = json!({"op": "insert", "table": "Kid", "uuid-name": name, "row": row});
+            op["row"]["next"] = next;
+            op["label"] = json!(self.labels.len());
+            self.labels.push("Kid".to_owned());
+            operations.push(op);
         }
-        let kid = json!(["named-uuid", "n0"]);
+        let kid = json!(["named-uuid", "Kid0"]);
         let value = if column == "owned" { json!(["map", [[kid, self.random.below(3)]]]) } else { kid.clone() };
         if self.random.percent(60) {
             let name = *self.random.pick(&["", "a", "b", "c"]);
@@ -198,13 +208,14 @@ impl<'s> Generator<'s> {
     fn reference(&mut self, table: &str, named: bool) -> Value {
         match self.random.below(20) {
             0 | 1 if named => {
-                let name = format!("n{}", self.random.below(4));
+                let name = format!("{table}{}", self.random.below(3));
                 self.used.push(name.clone());
                 json!(["named-uuid", name])
             }
-            2..=4 if self.labels > 0 => {
-                let back = self.random.below(LABELS_KEPT.min(self.labels));
-                json!(["uuid", format!("@{}", self.labels - 1 - back)])
+            2..=5 => {
+                let labels: Vec<usize> = (0..self.labels.len()).rev().filter(|n| self.labels[*n] == table).collect();
+                let back = self.random.below(LABELS_KEPT) as usize;
+                json!(["uuid", format!("@{}", labels.get(back).map_or(u64::MAX, |n| *n as u64))])
             }
             _ => json!(["uuid", self.pool_uuid(table)]),
         }
@@ -408,15 +419,16 @@ impl<'s> Generator<'s> {
         let row = self.row(table, true);
         let mut op = json!({"op": "insert", "table": table.name, "row": row});
         if self.random.percent(35) {
-            let name = format!("n{}", self.random.below(4));
+            let name = format!("{}{}", table.name, self.random.below(3));
             chosen &= !self.used.contains(&name);
+            self.used.push(name.clone());
             op["uuid-name"] = json!(name);
         }
         if chosen {
             op["uuid"] = json!(self.pool_uuid(&table.name));
         } else {
-            op["label"] = json!(self.labels);
-            self.labels += 1;
+            op["label"] = json!(self.labels.len());
+            self.labels.push(table.name.clone());
         }
         op
     }
