@@ -127,12 +127,15 @@ impl Transaction {
         })
     }
 
-    /// Writes columns of a model to its row; all that may be changed and that the server has, if none are named.
+    /// Writes columns of a model to its row; all that may be changed and that the cache knows, if none are named. What
+    /// the cache does not know the model cannot have read: writing its default would undo somebody's work.
     pub fn save<M: Model>(&mut self, model: &M, columns: &[&str]) -> Position {
         let definition = self.snapshot.schema().table(M::TABLE).map(|t| self.snapshot.schema().at(t));
         let is_mutable = |name: &str| {
             definition.is_some_and(|d| match d.column(name) {
-                Some(Column::Data(column)) => d.data(column).mutable,
+                Some(Column::Data(column)) => {
+                    d.data(column).mutable && self.snapshot.has_column(M::TABLE, name)
+                }
                 _ => false,
             })
         };

@@ -289,3 +289,31 @@ async fn typed_changes_reach_the_rows() {
     client.transact(transaction).await.expect("committed");
     assert!(client.snapshot().is_empty("Switch"));
 }
+
+#[derive(Clone, Debug, PartialEq, Model)]
+#[ovsdb(table = "Switch", optional)]
+struct Tolerant {
+    uuid: Uuid,
+    name: String,
+    enabled: bool,
+    labels: BTreeMap<String, String>,
+}
+
+#[tokio::test]
+async fn saving_a_model_leaves_columns_that_were_never_seen() {
+    let lab = Lab::new().await;
+    let all = lab.connect(Monitor::nothing().model::<Switch>()).await.expect("connected");
+    all.create(&switch()).await.expect("committed");
+    let some = Monitor::nothing().columns("Switch", ["name"]);
+    let client = lab.connect(some).await.expect("connected");
+    let mut read: Tolerant = client.snapshot().models().expect("switches").remove(0);
+    assert_eq!((read.enabled, read.labels.len()), (false, 0));
+    read.name = "renamed".to_owned();
+    let before = all.snapshot().generation();
+    let mut transaction = client.transaction();
+    transaction.save(&read, &[]);
+    client.transact(transaction).await.expect("committed");
+    let seen = all.generation(before + 1).await.expect("the update of the other client");
+    let kept: Switch = seen.models().expect("switches").remove(0);
+    assert_eq!((&*kept.name, kept.enabled, &kept.labels), ("renamed", true, &switch().labels));
+}

@@ -4,14 +4,13 @@
 use super::{Ended, Event, Session};
 use crate::database::Database;
 use crate::dump::Dump;
-use cowslip_engine::{Entry, Model, TableIx, Uuid};
+use cowslip_engine::{Entry, MergedChange, MergedChanges, Model, TableIx, Uuid, merge};
 use cowslip_ovsdb::error::Error;
 use cowslip_ovsdb::json::{Json, write_str};
 use cowslip_ovsdb::message::write_notification;
 use cowslip_ovsdb::monitor::{Dialect, MonitorSpec, RowChange, UpdateWriter, write_condition_change};
-use cowslip_ovsdb::row::{Ovsdb, Row, RowDelta};
+use cowslip_ovsdb::row::{Ovsdb, RowDelta};
 use cowslip_ovsdb::schema::Schema;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The most monitors of one session.
@@ -36,14 +35,7 @@ pub(super) struct Beginning {
     spec: MonitorSpec,
 }
 
-/// A row's net change over several commits.
-struct Net {
-    old: Option<Arc<Row>>,
-    new: Option<Arc<Row>>,
-    delta: RowDelta,
-}
-
-type Merged = BTreeMap<(TableIx, Uuid), Net>;
+type Merged<'e> = MergedChanges<'e, Ovsdb>;
 
 impl Session {
     /// Begins a monitor and replies with what is there.
@@ -145,7 +137,7 @@ impl Session {
         }
         let generation = entries.last().map_or(cursor, |e| e.generation);
         let position = entries.last().map_or(*last, |e| e.position);
-        let merged = merge(&schema, entries.iter(), |table| spec.table(table).is_some());
+        let merged = merge(entries.iter().map(|e| e.changes.as_ref()));
         self.reply(id, |out| {
             out.push_str("[true,\"");
             out.push_str(&position.to_string());
@@ -235,7 +227,7 @@ impl Session {
         let (root, position) = monitor.database.snapshot();
         let entries = monitor.database.pipeline.feed().since(monitor.seen).map_err(|_| Ended::Behind)?;
         let until = entries.iter().filter(|e| e.generation <= root.generation());
-        let merged = merge(&schema, until, |table| spec.table(table).is_some());
+        let merged = merge(until.map(|e| e.changes.as_ref()));
         let before = std::mem::replace(&mut monitor.spec, Arc::new(spec));
         if !merged.is_empty() {
             write_update(&mut self.output, &before, &monitor.id, &position, |out| {
@@ -281,7 +273,7 @@ impl Session {
         let schema = database.schema();
         let merged = match entries {
             [_] => None,
-            many => Some(merge(&schema, many.iter(), |_| true)),
+            many => Some(merge(many.iter().map(|e| e.changes.as_ref()))),
         };
         for monitor in
             self.monitors.iter_mut().filter(|m| m.seen == seen && Arc::ptr_eq(&m.database, database))
@@ -336,44 +328,27 @@ fn write_entry(schema: &Schema, spec: &MonitorSpec, entry: &Entry<Ovsdb>, out: &
     writer.finish()
 }
 
-fn write_merged(schema: &Schema, spec: &MonitorSpec, merged: &Merged, out: &mut String) -> bool {
+fn write_merged(schema: &Schema, spec: &MonitorSpec, merged: &Merged<'_>, out: &mut String) -> bool {
     let mut writer = UpdateWriter::new(schema, spec.dialect, out);
     for table in &spec.tables {
-        let (first, last) = ((table.table, Uuid::nil()), (table.table, Uuid::max()));
-        for ((_, id), net) in merged.range(first..=last) {
-            let (old, new) = (net.old.as_deref(), net.new.as_deref());
-            writer.add(table, &RowChange { id, old, new, delta: &net.delta });
+        for (id, change) in merged.get(&table.table).into_iter().flatten() {
+            let (old, new) = (change.old.map(Arc::as_ref), change.new.map(Arc::as_ref));
+            let delta = net_delta(schema, table.table, change);
+            writer.add(table, &RowChange { id, old, new, delta: &delta });
         }
     }
     writer.finish()
 }
 
-/// The net changes of several commits to the tables that `wanted` names.
-fn merge<'e>(
-    schema: &Schema,
-    entries: impl Iterator<Item = &'e Arc<Entry<Ovsdb>>>,
-    wanted: impl Fn(TableIx) -> bool,
-) -> Merged {
-    let mut merged = Merged::new();
-    for entry in entries {
-        for table in entry.changes.tables().iter().filter(|t| wanted(t.table)) {
-            for change in &table.records {
-                let place = (table.table, change.id);
-                let Some(net) = merged.get_mut(&place) else {
-                    let (old, new, delta) = (change.old.clone(), change.new.clone(), change.delta.clone());
-                    merged.insert(place, Net { old, new, delta });
-                    continue;
-                };
-                match (&net.old, &net.new, &change.new) {
-                    // Deleted and inserted again: no delta leads from the one row to the other.
-                    (Some(old), None, Some(new)) => {
-                        net.delta = Ovsdb::difference(schema, table.table, old, new)
-                    }
-                    _ => Ovsdb::merge(&mut net.delta, change.delta.clone()),
-                }
-                net.new = change.new.clone();
-            }
-        }
+/// The delta between a row's first and last version.
+fn net_delta(schema: &Schema, table: TableIx, change: &MergedChange<'_, Ovsdb>) -> RowDelta {
+    match (&change.deltas, change.old, change.new) {
+        (Some(deltas), _, _) => deltas.iter().fold(RowDelta::default(), |mut net, step| {
+            Ovsdb::merge(&mut net, (*step).clone());
+            net
+        }),
+        // Deleted and inserted again: no delta leads from the one row to the other.
+        (None, Some(old), Some(new)) => Ovsdb::difference(schema, table, old, new),
+        (None, _, _) => RowDelta::default(),
     }
-    merged
 }
