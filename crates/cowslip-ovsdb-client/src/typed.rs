@@ -23,16 +23,17 @@ use std::marker::PhantomData;
 ///
 /// ```
 /// use cowslip_ovsdb_client::model::{Model, Uuid};
+/// use std::collections::BTreeSet;
 ///
 /// #[derive(Clone, Debug, Model)]
 /// #[ovsdb(table = "Bridge", columns = "BridgeColumns")]
 /// struct Bridge {
 ///     uuid: Uuid,
 ///     name: String,
-///     flood_vlans: std::collections::BTreeSet<i64>,
+///     flood_vlans: BTreeSet<i64>,
 /// }
 ///
-/// let some = BridgeColumns::NAME.equal("br0").and(BridgeColumns::FLOOD_VLANS.includes([7].into()));
+/// let some = BridgeColumns::NAME.equal("br0").and(BridgeColumns::FLOOD_VLANS.includes(BTreeSet::from([7])));
 /// let set = BridgeColumns::NAME.set("br1");
 /// # let _ = (some, set);
 /// ```

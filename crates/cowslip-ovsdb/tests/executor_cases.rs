@@ -165,3 +165,32 @@ fn operations() {
 fn monitored_transactions() {
     run_file("mon.json");
 }
+
+/// A server that may only read refuses what writes, in the reference server's words, and answers the rest.
+#[test]
+fn read_only() {
+    let schema = Arc::new(Schema::parse(read("lab.ovsschema").as_bytes()).expect("the schema is good"));
+    let root = Root::<Ovsdb>::new(schema);
+    for (operations, want) in [
+        (
+            r#"[{"op":"insert","table":"Plain","row":{}},{"op":"comment","comment":"x"}]"#,
+            r#"[{"details":"insert operation not allowed when database server is in read only mode","error":"not allowed"},null]"#,
+        ),
+        (
+            r#"[{"op":"delete","table":"Plain","where":[]}]"#,
+            r#"[{"details":"delete operation not allowed when database server is in read only mode","error":"not allowed"}]"#,
+        ),
+        (r#"[{"op":"select","table":"Plain","where":[]}]"#, r#"[{"rows":[]}]"#),
+    ] {
+        let json = Json::parse(operations.as_bytes()).expect("JSON");
+        let transaction = Transaction::parse(root.meta(), json.as_array().expect("an array"));
+        let circumstances = Circumstances { owns_lock: &|_| false, read_only: true, waited_ms: 0 };
+        let Execution::Done(outcome) = execute(&root, &transaction, &Everything, &circumstances) else {
+            panic!("there is no wait in it");
+        };
+        let mut text = String::new();
+        outcome.write(root.meta(), &mut text);
+        let values = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+        assert_eq!(values(&text), values(want), "{operations}");
+    }
+}

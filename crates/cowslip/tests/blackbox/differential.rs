@@ -180,7 +180,8 @@ impl Side {
         for (table, rows) in &content {
             self.views[0].compare(table, rows)?;
         }
-        let content = content.into_iter().map(|(table, rows)| (table, rows.iter().map(|r| self.label(r)).collect()));
+        let content =
+            content.into_iter().map(|(table, rows)| (table, rows.iter().map(|r| self.label(r)).collect()));
         Ok(Effect { outcome: self.label(&outcome), notes: Value::Array(notes), content: content.collect() })
     }
 
@@ -292,9 +293,11 @@ impl Side {
 fn meaningful(updates: &Value) -> Option<Value> {
     let mut kept = serde_json::Map::new();
     for (table, rows) in updates.as_object()? {
-        let says_something = |change: &Value| change["modify"].as_object().is_none_or(|columns| !columns.is_empty());
+        let says_something =
+            |change: &Value| change["modify"].as_object().is_none_or(|columns| !columns.is_empty());
         let rows = rows.as_object()?.iter().filter(|(_, change)| says_something(change));
-        let rows: serde_json::Map<String, Value> = rows.map(|(id, change)| (id.clone(), change.clone())).collect();
+        let rows: serde_json::Map<String, Value> =
+            rows.map(|(id, change)| (id.clone(), change.clone())).collect();
         if !rows.is_empty() {
             kept.insert(table.clone(), Value::Object(rows));
         }
@@ -303,7 +306,9 @@ fn meaningful(updates: &Value) -> Option<Value> {
 }
 
 fn uuid_like(text: &str) -> bool {
-    text.bytes().enumerate().all(|(at, b)| if [8, 13, 18, 23].contains(&at) { b == b'-' } else { b.is_ascii_hexdigit() })
+    text.bytes()
+        .enumerate()
+        .all(|(at, b)| if [8, 13, 18, 23].contains(&at) { b == b'-' } else { b.is_ascii_hexdigit() })
 }
 
 /// Both servers.
@@ -318,7 +323,12 @@ struct Pair {
 impl Pair {
     fn start() -> Pair {
         let schema: Value = serde_json::from_str(SCHEMA).expect("the schema is JSON");
-        Pair { tables: tables(&schema), real: Side::start(Peer::Real), ours: Side::start(Peer::Cowslip), changes: 0 }
+        Pair {
+            tables: tables(&schema),
+            real: Side::start(Peer::Real),
+            ours: Side::start(Peer::Cowslip),
+            changes: 0,
+        }
     }
 
     fn run(&mut self, monitors: &[Value], steps: &[Step]) -> Result<(), Stop> {
@@ -349,7 +359,12 @@ impl Pair {
                 !rows.iter().any(|known| *known == id)
             })
         };
-        let weak = [("Root", "byname", &kids), ("Root", "friends", &roots), ("Root", "peer", &roots), ("Must", "w", &roots)];
+        let weak = [
+            ("Root", "byname", &kids),
+            ("Root", "friends", &roots),
+            ("Root", "peer", &roots),
+            ("Must", "w", &roots),
+        ];
         weak.iter().any(|(table, column, rows)| {
             content.get(*table).into_iter().flatten().any(|row| leads_nowhere(rows, &row[column].to_string()))
         })
@@ -358,7 +373,8 @@ impl Pair {
     /// The same difference with fewer steps and operations.
     fn shrink(&mut self, monitors: &[Value], steps: Vec<Step>) -> Vec<Step> {
         let mut best = steps;
-        let fails = |pair: &mut Pair, steps: &[Step]| matches!(pair.run(monitors, steps), Err(Stop::Differ(_)));
+        let fails =
+            |pair: &mut Pair, steps: &[Step]| matches!(pair.run(monitors, steps), Err(Stop::Differ(_)));
         let mut at = best.len();
         while at > 0 {
             at -= 1;
@@ -401,7 +417,9 @@ fn plain_details(outcome: &Value) -> Value {
 fn one_fault(real: &Value, ours: &Value) -> Value {
     let mut ours = plain_details(ours);
     let faults = real.as_array().into_iter().flatten().zip(ours.as_array_mut().into_iter().flatten());
-    for (real, ours) in faults.filter(|(real, ours)| real["error"] == "duplicate uuid" && ours["error"].is_string()) {
+    for (real, ours) in
+        faults.filter(|(real, ours)| real["error"] == "duplicate uuid" && ours["error"].is_string())
+    {
         *ours = real.clone();
     }
     ours
@@ -479,7 +497,11 @@ fn random_histories_are_the_same_on_both_servers() {
                     Err(Stop::Differ(text)) => text,
                     _ => first,
                 };
-                failures.push(format!("seed {seed}: {last}\n  in\n{}\n  monitored by {}", texts(&steps), json!(monitors)));
+                failures.push(format!(
+                    "seed {seed}: {last}\n  in\n{}\n  monitored by {}",
+                    texts(&steps),
+                    json!(monitors)
+                ));
             }
         }
     }

@@ -164,16 +164,19 @@ impl<'s> Generator<'s> {
             operations.push(op);
         }
         let kid = json!(["named-uuid", "Kid0"]);
-        let value = if column == "owned" { json!(["map", [[kid, self.random.below(3)]]]) } else { kid.clone() };
+        let value =
+            if column == "owned" { json!(["map", [[kid, self.random.below(3)]]]) } else { kid.clone() };
         if self.random.percent(60) {
             let name = *self.random.pick(&["", "a", "b", "c"]);
             let mut row = json!({ "name": name, column: value, "byname": ["map", [["a", kid], ["b", self.reference("Kid", false)]]] });
             row["friends"] = json!(["set", [self.reference("Root", false)]]);
-            operations.push(json!({"op": "insert", "table": "Root", "row": row, "uuid": self.pool_uuid("Root")}));
+            operations
+                .push(json!({"op": "insert", "table": "Root", "row": row, "uuid": self.pool_uuid("Root")}));
         } else {
             let condition = json!([["_uuid", "==", self.reference("Root", false)]]);
             let mutations = json!([[column, "insert", value], ["byname", "insert", ["map", [["c", kid]]]]]);
-            operations.push(json!({"op": "mutate", "table": "Root", "where": condition, "mutations": mutations}));
+            operations
+                .push(json!({"op": "mutate", "table": "Root", "where": condition, "mutations": mutations}));
         }
         if self.random.percent(40) {
             operations.push(self.operation());
@@ -213,7 +216,8 @@ impl<'s> Generator<'s> {
                 json!(["named-uuid", name])
             }
             2..=5 => {
-                let labels: Vec<usize> = (0..self.labels.len()).rev().filter(|n| self.labels[*n] == table).collect();
+                let labels: Vec<usize> =
+                    (0..self.labels.len()).rev().filter(|n| self.labels[*n] == table).collect();
                 let back = self.random.below(LABELS_KEPT) as usize;
                 json!(["uuid", format!("@{}", labels.get(back).map_or(u64::MAX, |n| *n as u64))])
             }
@@ -234,13 +238,16 @@ impl<'s> Generator<'s> {
             "integer" if is_limited && !self.errs(20) => json!(1 + self.random.below(3)),
             "real" if is_limited && !self.errs(20) => json!(*self.random.pick(&[0.0, 1.5, -1.5, 0.5, 0.1])),
             "string" if is_limited && !self.errs(20) => json!(*self.random.pick(&["ab", "abcd", "é€😀"])),
-            "integer" if self.random.percent(6) => {
-                self.random.pick(&[json!(i64::MAX), json!(i64::MIN), json!((1_i64 << 53) + 1), json!(3.0)]).clone()
-            }
+            "integer" if self.random.percent(6) => self
+                .random
+                .pick(&[json!(i64::MAX), json!(i64::MIN), json!((1_i64 << 53) + 1), json!(3.0)])
+                .clone(),
             "integer" => json!(self.random.below(7) as i64 - 1),
-            "real" => {
-                self.random.pick(&[0.0, 1.5, -1.25, 0.1, 0.5, 1e15, 3.0, 1e200, -0.75, 1.0, 1e-200]).to_owned().into()
-            }
+            "real" => self
+                .random
+                .pick(&[0.0, 1.5, -1.25, 0.1, 0.5, 1e15, 3.0, 1e200, -0.75, 1.0, 1e-200])
+                .to_owned()
+                .into(),
             "boolean" => json!(self.random.percent(50)),
             "uuid" => {
                 let table = base["refTable"].as_str().unwrap_or("Root").to_owned();
@@ -260,10 +267,31 @@ impl<'s> Generator<'s> {
     /// Something that is hardly ever right.
     fn nonsense(&mut self) -> Value {
         let all = json!([
-            null, {}, [], true, "x", 1.5, 1e3, ["set", [1, 1]], ["map", []], ["map", [["a", 1], ["a", 2]]],
-            ["map", [[1]]], ["uuid", "nope"], ["set", []], ["set", [1, "a"]], 1e19,
-            ["named-uuid", "0bad"], ["set"], ["set", [["set", [1]]]], ["set", {}], ["map", [[1, 2, 3]]], "", -1,
-            ["uuid", "A0000000-0000-4000-8000-000000000001"], ["set", ["a", "a", "b"]], [1, 2]
+            null,
+            {},
+            [],
+            true,
+            "x",
+            1.5,
+            1e3,
+            ["set", [1, 1]],
+            ["map", []],
+            ["map", [["a", 1], ["a", 2]]],
+            ["map", [[1]]],
+            ["uuid", "nope"],
+            ["set", []],
+            ["set", [1, "a"]],
+            1e19,
+            ["named-uuid", "0bad"],
+            ["set"],
+            ["set", [["set", [1]]]],
+            ["set", {}],
+            ["map", [[1, 2, 3]]],
+            "",
+            -1,
+            ["uuid", "A0000000-0000-4000-8000-000000000001"],
+            ["set", ["a", "a", "b"]],
+            [1, 2]
         ]);
         let all = all.as_array().cloned().unwrap_or_default();
         self.random.pick(&all).clone()
@@ -285,7 +313,8 @@ impl<'s> Generator<'s> {
         }
         match &column.value {
             Some(value) => {
-                let pairs: Vec<Value> = keys.into_iter().map(|k| json!([k, self.atom(value, named)])).collect();
+                let pairs: Vec<Value> =
+                    keys.into_iter().map(|k| json!([k, self.atom(value, named)])).collect();
                 json!(["map", pairs])
             }
             None if keys.len() == 1 && self.random.percent(85) => keys.remove(0),
@@ -334,8 +363,12 @@ impl<'s> Generator<'s> {
     fn is_plain(&self, column: &Column, value: &Value) -> bool {
         let base = &column.key;
         let fits = |atom: &Value| match base["type"].as_str() {
-            _ if base.get("enum").is_some() => base["enum"][1].as_array().is_some_and(|all| all.contains(atom)),
-            Some("integer") => atom.as_i64().is_some_and(|i| base.get("minInteger").is_none() || (1..=5).contains(&i)),
+            _ if base.get("enum").is_some() => {
+                base["enum"][1].as_array().is_some_and(|all| all.contains(atom))
+            }
+            Some("integer") => {
+                atom.as_i64().is_some_and(|i| base.get("minInteger").is_none() || (1..=5).contains(&i))
+            }
             Some("real") => atom.as_f64().is_some_and(|r| base.get("minReal").is_none() || r.abs() < 1.4),
             Some("string") => atom.as_str().is_some_and(|s| base.get("minLength").is_none() || s == "ab"),
             Some("boolean") => atom.is_boolean(),
@@ -366,7 +399,13 @@ impl<'s> Generator<'s> {
         let mut row = Map::new();
         for column in &table.columns {
             let limited = if self.may_err { 93 } else { 100 };
-            let share = if is_insert && column.is_limited() { limited } else if is_insert { 45 } else { 25 };
+            let share = if is_insert && column.is_limited() {
+                limited
+            } else if is_insert {
+                45
+            } else {
+                25
+            };
             if self.random.percent(share) {
                 row.insert(column.name.clone(), self.datum(column, column.min, column.max, true));
             }
@@ -384,7 +423,8 @@ impl<'s> Generator<'s> {
             let name = self.column_name(table);
             return json!([name, self.random.pick(&["+=", "insert", "delete", "^="]), self.nonsense()]);
         }
-        let number = matches!(column.key["type"].as_str(), Some("integer" | "real")) && column.value.is_none();
+        let number =
+            matches!(column.key["type"].as_str(), Some("integer" | "real")) && column.value.is_none();
         let arithmetic = number && (column.is_scalar() || self.random.percent(50));
         if arithmetic {
             let mutator = *self.random.pick(&["+=", "-=", "*=", "/=", "%="]);
@@ -437,11 +477,17 @@ impl<'s> Generator<'s> {
         let tables = self.tables;
         self.may_err = self.random.percent(12);
         // Most rules are about the first two tables.
-        let table = if self.random.percent(40) { &tables[self.random.below(2) as usize] } else { self.random.pick(tables) };
+        let table = if self.random.percent(40) {
+            &tables[self.random.below(2) as usize]
+        } else {
+            self.random.pick(tables)
+        };
         let name = &table.name;
         let mut op = match self.random.below(100) {
             0..=34 => self.insert(table),
-            35..=52 => json!({"op": "update", "table": name, "where": self.condition(table), "row": self.row(table, false)}),
+            35..=52 => {
+                json!({"op": "update", "table": name, "where": self.condition(table), "row": self.row(table, false)})
+            }
             53..=72 => {
                 let count = 1 + self.random.below(3);
                 let mutations: Vec<Value> = (0..count).map(|_| self.mutation(table)).collect();
@@ -460,7 +506,8 @@ impl<'s> Generator<'s> {
 
     fn select(&mut self, table: &Table) -> Value {
         let columns = self.columns(table);
-        let mut op = json!({"op": "select", "table": table.name, "where": self.condition(table), "columns": columns});
+        let mut op =
+            json!({"op": "select", "table": table.name, "where": self.condition(table), "columns": columns});
         if self.random.percent(30) {
             op["sort"] = columns;
         }
@@ -491,7 +538,8 @@ impl<'s> Generator<'s> {
     fn spoil(&mut self, op: &mut Value) {
         let nonsense = self.nonsense();
         let Some(members) = op.as_object_mut() else { return };
-        let names: Vec<String> = members.keys().filter(|k| !["label", "op", "timeout"].contains(&k.as_str())).cloned().collect();
+        let names: Vec<String> =
+            members.keys().filter(|k| !["label", "op", "timeout"].contains(&k.as_str())).cloned().collect();
         match (self.random.below(3), names.is_empty()) {
             (0, false) => {
                 members.remove(self.random.pick(&names));

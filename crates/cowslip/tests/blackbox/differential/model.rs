@@ -80,7 +80,10 @@ impl View {
         let values = |kind: &str| change.get(kind).and_then(Value::as_object);
         if let Some(new) = values("initial").or_else(|| values("insert")) {
             let row = self.whole(table, new);
-            return self.rows.insert(place, row).map_or(Ok(()), |_| Err("an insert of a known row".to_owned()));
+            return self
+                .rows
+                .insert(place, row)
+                .map_or(Ok(()), |_| Err("an insert of a known row".to_owned()));
         }
         if let Some(new) = values("modify") {
             let row = self.rows.get_mut(&place).ok_or("a change of an unknown row")?;
@@ -120,7 +123,8 @@ impl View {
         }
         for row in rows {
             let id = row["_uuid"][1].as_str().unwrap_or_default().to_owned();
-            let seen = self.rows.get(&(table.to_owned(), id.clone())).ok_or(format!("{table} {id} is not seen"))?;
+            let seen =
+                self.rows.get(&(table.to_owned(), id.clone())).ok_or(format!("{table} {id} is not seen"))?;
             for (column, value) in seen {
                 if *value != datum(&row[column]) {
                     return Err(format!("{table} {id} {column}: seen {value:?}, stored {}", row[column]));
