@@ -1,8 +1,9 @@
 //! Where superseded roots and change sets are freed.
 //!
 //! Freeing a large replaced version takes long (half a second for a million records), so it happens on one thread of
-//! its own. Invariant: this thread keeps whatever it was given until nobody else owns it; hence no other thread ever
-//! frees more than it allocated for itself.
+//! its own; only what a small batch superseded and nobody else has is freed where that batch was committed. Invariant: this
+//! thread keeps whatever it was given until nobody else owns it; hence no other thread ever frees more than about what a
+//! small batch allocated.
 
 use std::io;
 use std::sync::Arc;
@@ -35,7 +36,8 @@ pub enum Retired<M: Model> {
 }
 
 impl<M: Model> Retired<M> {
-    fn is_last_owner(&self) -> bool {
+    /// Whether nobody else has it, so that dropping it frees it.
+    pub(crate) fn is_last_owner(&self) -> bool {
         match self {
             Self::Root(root) => Arc::strong_count(root) == 1,
             Self::Entry(entry) => Arc::strong_count(entry) == 1,

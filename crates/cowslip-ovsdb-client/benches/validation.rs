@@ -4,7 +4,7 @@
 
 mod support;
 
-use cowslip_ovsdb_client::{Client, TransactError, Transaction, Uuid, Validation};
+use cowslip_ovsdb_client::{Client, Filter, IntoDatum, TransactError, Transaction, Uuid, Validation};
 use cowslip_ovsdb_server::Server;
 use divan::{AllocProfiler, Bencher};
 use std::sync::OnceLock;
@@ -42,10 +42,12 @@ fn world(rows: usize, large: bool) -> World {
 fn of(rows: &str) -> &'static World {
     static THOUSAND: OnceLock<World> = OnceLock::new();
     static LARGE: OnceLock<World> = OnceLock::new();
+    static TEN_THOUSAND: OnceLock<World> = OnceLock::new();
     static MILLION: OnceLock<World> = OnceLock::new();
     match rows {
         "1000" => THOUSAND.get_or_init(|| world(1000, false)),
         "1000 with 4096 integers" => LARGE.get_or_init(|| world(1000, true)),
+        "10000" => TEN_THOUSAND.get_or_init(|| world(10_000, false)),
         _ => MILLION.get_or_init(|| world(1_000_000, false)),
     }
 }
@@ -79,14 +81,23 @@ fn mutate_ops<const N: usize>(bencher: Bencher<'_, '_>, rows: &str) {
 }
 
 #[divan::bench]
-fn row_by_index(bencher: Bencher<'_, '_>) {
-    use cowslip_ovsdb_client::IntoDatum;
-    let snapshot = of("1000000").client.snapshot();
-    let mut n = 0;
+fn row_by_index_of_10000(bencher: Bencher<'_, '_>) {
+    let snapshot = of("10000").client.snapshot();
+    let keys: Vec<_> = (0..10_000).map(|n| [format!("owner-{n}").to_datum()]).collect();
+    bencher.counter(divan::counter::ItemsCount::new(keys.len())).bench_local(|| {
+        for n in 0..keys.len() {
+            let key = &keys[n * 7919 % keys.len()];
+            assert!(snapshot.find("Bridge", "by_owner", key).expect("the index is there").next().is_some());
+        }
+    });
+}
+
+#[divan::bench]
+fn scan_of_10000_rows(bencher: Bencher<'_, '_>) {
+    let snapshot = of("10000").client.snapshot();
+    let filter = Filter::all().not_equal("datapath_version", "DatapathVersion-7");
     bencher.bench_local(|| {
-        n = (n + 7919) % 1_000_000;
-        let key = [format!("owner-{n}").to_datum()];
-        let found = snapshot.find("Bridge", "by_owner", &key).expect("the index is there").next().is_some();
-        assert!(found);
+        let found = snapshot.list("Bridge", &filter).expect("the filter is good").len();
+        assert_eq!(found, 9_999);
     });
 }

@@ -2,7 +2,7 @@
 
 use crate::driver;
 use crate::encode::write_operation;
-use crate::error::{BuildError, ClientError, Duplicate, Refusal, TransactError};
+use crate::error::{BuildError, ClientError, Duplicate, Failure, Refusal, TransactError};
 use crate::events::{Batch, Events, EventsError};
 use crate::filter::Filter;
 use crate::model::Model;
@@ -440,7 +440,15 @@ impl Client {
                 None => ended.await,
             }
         };
-        answer.await.unwrap_or(Err(TransactError::Closed))
+        let answer = answer.await.unwrap_or(Err(TransactError::Closed));
+        if let Err(TransactError::Failed(failure)) = &answer
+            && names_unseen_row(&self.snapshot(), failure)
+        {
+            // Without this a caller would insert the row that it does not see again and again.
+            tracing::warn!(details = failure.details, "the server has a row that the cache lacks");
+            self.resync();
+        }
+        answer
     }
 
     /// Closes the client, whoever else holds a handle.
@@ -452,6 +460,20 @@ impl Client {
 fn is_same_schema(snapshot: &Snapshot, transaction: &Transaction) -> bool {
     let (now, then) = (snapshot.schema(), transaction.snapshot.schema());
     Arc::ptr_eq(now, then) || now.text() == then.text()
+}
+
+/// Whether the server refused a duplicate of a row that it had before, and that the cache should have but has not. Updates
+/// come before replies, so the row is not just on its way.
+fn names_unseen_row(snapshot: &Snapshot, failure: &Failure) -> bool {
+    const INTRODUCTION: &str = "row, with UUID ";
+    let Some(table) = failure.table.as_deref().filter(|table| snapshot.has_all_rows(table)) else {
+        return false;
+    };
+    failure.details.split(INTRODUCTION).skip(1).any(|text| {
+        let uuid = text.get(..36).and_then(cowslip_ovsdb::atom::parse_uuid);
+        let is_old = text.contains("existed in the database before this transaction");
+        is_old && uuid.is_some_and(|uuid| snapshot.row(table, uuid).is_none())
+    })
 }
 
 /// A transaction's place in the order of this client's.

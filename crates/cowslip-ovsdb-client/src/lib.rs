@@ -1,4 +1,126 @@
 //! An OVSDB client: a cache that follows the server, client indexes, validated transactions, typed models.
+//!
+//! # A first client
+//! A [`Client`] connects to a server, keeps a copy of the tables that its [`Monitor`] names, and connects again whenever
+//! the link breaks. Reading needs no server and no lock: a [`Snapshot`] is one version of the copy and never changes.
+//! Writing is a [`Transaction`]: operations that are applied together or not at all.
+//!
+//! ```
+//! use cowslip_ovsdb_client::{Client, Filter, IntoDatum, Monitor};
+//!
+//! # async fn server() -> (cowslip_ovsdb_server::Server, tempfile::TempDir, String) {
+//! #     use cowslip_net::address::{Endpoint, Remote};
+//! #     let schema = br#"{"name":"Net","tables":{
+//! #       "Switch":{"isRoot":true,"columns":{"name":{"type":"string"},
+//! #         "ports":{"type":{"key":{"type":"uuid","refTable":"Port"},"min":0,"max":"unlimited"}}}},
+//! #       "Port":{"columns":{"name":{"type":"string"},
+//! #         "ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}}"#;
+//! #     let server = cowslip_ovsdb_server::Server::start(Default::default()).await.unwrap();
+//! #     server.add_memory(cowslip_ovsdb::schema::Schema::parse(schema).unwrap()).await.unwrap();
+//! #     let directory = tempfile::tempdir().unwrap();
+//! #     let socket = directory.path().join("sock");
+//! #     server.add_remote(&Remote::Listen(Endpoint::Unix(socket.clone()))).await.unwrap();
+//! #     (server, directory, format!("unix:{}", socket.display()))
+//! # }
+//! # let runtime = tokio::runtime::Runtime::new().unwrap();
+//! # runtime.block_on(async {
+//! # let (_server, _directory, endpoint) = server().await;
+//! let client = Client::builder("Net")
+//!     .endpoint(&endpoint) // such as "unix:/run/ovn/ovnnb_db.sock" or "tcp:192.0.2.1:6641"
+//!     .monitor(Monitor::everything())
+//!     .connect()
+//!     .await?;
+//!
+//! // A row that refers to another one of the same transaction: the UUIDs of both are provisional.
+//! let mut tx = client.transaction();
+//! let port = tx.insert("Port", [("name", "p1".to_datum())]);
+//! let switch = tx.insert("Switch", [("name", "s1".to_datum()), ("ports", port.to_datum())]);
+//! let results = client.transact(tx).await?;
+//!
+//! // The client's own write is in the cache when `transact` returns.
+//! let snapshot = client.snapshot();
+//! let row = snapshot.row("Switch", results.uuid(switch)).expect("it was inserted");
+//! assert_eq!(row.value::<String>("name")?, "s1");
+//! assert_eq!(snapshot.list("Port", &Filter::all().equal("name", "p1"))?.len(), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+//!
+//! # Indexes
+//! The schema's indexes are always there. An [`Index`] adds one of the client's own: on a column, on several, or on one
+//! key of a map column, where "no value" may count as a value. A *secondary* index makes look-ups fast
+//! ([`Snapshot::find`], [`Snapshot::find_range`]); [`Snapshot::explain`] tells which one a filter uses. A *primary* index
+//! is a promise besides: no two rows of the cache hold one key.
+//!
+//! # Validation
+//! Before a transaction is sent it can be run on the cache, by the code that servers run: all operations in order, then
+//! garbage collection, pruning of weak references, and the uniqueness of every key, those of primary client indexes too.
+//! What would fail is refused, with nothing sent.
+//!
+//! ```
+//! use cowslip_ovsdb_client::*;
+//! # async fn server() -> (cowslip_ovsdb_server::Server, tempfile::TempDir, String) {
+//! #     use cowslip_net::address::{Endpoint, Remote};
+//! #     let schema = br#"{"name":"Net","tables":{"Port":{"isRoot":true,"columns":{"name":{"type":"string"},
+//! #         "ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}}"#;
+//! #     let server = cowslip_ovsdb_server::Server::start(Default::default()).await.unwrap();
+//! #     server.add_memory(cowslip_ovsdb::schema::Schema::parse(schema).unwrap()).await.unwrap();
+//! #     let directory = tempfile::tempdir().unwrap();
+//! #     let socket = directory.path().join("sock");
+//! #     server.add_remote(&Remote::Listen(Endpoint::Unix(socket.clone()))).await.unwrap();
+//! #     (server, directory, format!("unix:{}", socket.display()))
+//! # }
+//! # let runtime = tokio::runtime::Runtime::new().unwrap();
+//! # runtime.block_on(async {
+//! # let (_server, _directory, endpoint) = server().await;
+//! let client = Client::builder("Net")
+//!     .endpoint(&endpoint)
+//!     .monitor(Monitor::everything())
+//!     .index(Index::primary("Port", "by_pod").map_key("ids", "pod"))
+//!     .connect()
+//!     .await?;
+//! let pod = std::collections::BTreeMap::from([("pod".to_string(), "web-0".to_string())]);
+//!
+//! let mut tx = client.transaction();
+//! tx.insert("Port", [("name", "a".to_datum()), ("ids", pod.to_datum())]);
+//! client.transact(tx).await?;
+//!
+//! let mut tx = client.transaction();
+//! tx.insert("Port", [("name", "b".to_datum()), ("ids", pod.to_datum())]);
+//! match client.transact(tx).await {
+//!     Err(TransactError::Refused(refusal)) => {
+//!         let duplicate = refusal.duplicate.expect("a key is the reason");
+//!         assert_eq!((duplicate.table.as_str(), duplicate.index.as_str()), ("Port", "by_pod"));
+//!         assert_eq!(duplicate.rows.len(), 2);
+//!     }
+//!     other => panic!("{other:?}"),
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # }).unwrap();
+//! ```
+//!
+//! * **What is not known is not refused.** The cache may hold a part of the tables, columns or rows; a rule is only taken
+//!   as broken if what is here breaks it. A row that the server might collect for reasons that are not here holds its key
+//!   neither for certain nor not.
+//! * **The cache may lag behind the server**, which might have accepted what was refused. A [`Refusal`] names the cache's
+//!   generation: wait for a later one ([`Client::generation`]) and try again.
+//! * **Transactions need not go one at a time.** Where a verdict depends on something that other transactions of the same
+//!   client have in flight, and only there, it waits for their replies and is made again.
+//! * **Another client's race** for the same key is no matter of the cache. [`Index::guarded`] has the server checked as
+//!   well, at the cost of one `wait` per key taken.
+//!
+//! # Events
+//! [`Client::events`] gives what changes, transaction by transaction; [`Client::on_change`] calls a function on a thread
+//! of its own, which may use the client. A consumer that falls too far behind is told so, and goes on from a snapshot.
+//!
+//! # Models
+//! `#[derive(Model)]` makes a struct of a table's rows, or of a part of its columns; see [`model`]. `cowslip-ovsdb-codegen`
+//! writes such structs from a schema.
+//!
+//! # What is not here
+//! `ssl:` endpoints, TCP keep-alive options (the inactivity probe does their work), several databases over one
+//! connection (make one client for each), and sending a transaction again whose outcome is unknown: choose the rows'
+//! UUIDs ([`Transaction::insert_with_uuid`]) or add a `wait`, and decide.
 #![forbid(unsafe_code)]
 
 mod client;

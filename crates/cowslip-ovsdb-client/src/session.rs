@@ -299,7 +299,7 @@ impl<'a> Session<'a> {
         let root = self.shared.publication.current();
         let changes = match is_since {
             true => update::apply(&root, updates)?,
-            false => update::resync(&root, &plan.tables(), updates)?,
+            false => update::resync(&root, updates)?,
         };
         self.shared.publish(changes);
         id = id.filter(|id| !id.is_nil());

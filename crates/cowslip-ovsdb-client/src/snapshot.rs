@@ -112,8 +112,8 @@ impl Snapshot {
     ) -> Result<impl Iterator<Item = RowView<'_>>, BuildError> {
         let (table, index) = self.index(table, index)?;
         let key: IndexKey = key.into();
-        let found: Vec<Uuid> = self.root.lookup(table, index, &key).collect();
-        Ok(found.into_iter().filter_map(move |uuid| self.view(table, uuid)))
+        let found = self.root.lookup(table, index, &key);
+        Ok(found.filter_map(move |uuid| self.view(table, uuid)))
     }
 
     /// The rows whose keys lie in a range, in the order of their keys.

@@ -168,20 +168,21 @@ pub(crate) fn apply(root: &Root<Ovsdb>, updates: Vec<RowUpdate>) -> Result<Chang
     Ok(draft.into_changes())
 }
 
-/// The change set that turns the rows of `tables` into those of a new dump.
-pub(crate) fn resync(
-    root: &Root<Ovsdb>,
-    tables: &[TableIx],
-    updates: Vec<RowUpdate>,
-) -> Result<ChangeSet<Ovsdb>, Impossible> {
+/// The change set that turns the rows that are there into those of a new dump. Tables that are no longer monitored have
+/// none.
+pub(crate) fn resync(root: &Root<Ovsdb>, updates: Vec<RowUpdate>) -> Result<ChangeSet<Ovsdb>, Impossible> {
     let schema = root.meta().as_ref();
+    let is_list = updates.iter().all(|update| matches!(update.change, Change::Insert(_)));
+    if is_list && schema.numbered_tables().all(|(table, _)| root.is_empty(table)) {
+        return apply(root, updates);
+    }
     let mut dumped: BTreeMap<(TableIx, Uuid), Values> = BTreeMap::new();
     for RowUpdate { table, id, change } in updates {
         let Change::Insert(values) = change else { return impossible("a dump that is no list of rows") };
         dumped.insert((table, id), values);
     }
     let mut draft = Draft::new(root);
-    for &table in tables {
+    for (table, _) in schema.numbered_tables() {
         for (id, _) in root.scan(table).filter(|(id, _)| !dumped.contains_key(&(table, **id))) {
             draft.remove(table, id);
         }

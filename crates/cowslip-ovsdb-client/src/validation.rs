@@ -126,19 +126,94 @@ pub(crate) fn try_on(snapshot: &Snapshot, transaction: &Transaction) -> Trial {
     let outcome = run(snapshot, transaction);
     let schema = snapshot.schema();
     let refusal = refusal(snapshot, transaction, &outcome);
-    let tables = || reachable(schema, transaction.operations.iter().filter_map(table_of));
     if outcome.error.is_some() && outcome.conflict.is_none() {
-        let all = Footprint::tables(&tables());
-        return Trial { outcome, refusal, changed: all.clone(), looked_at: all };
+        let around = reachable(schema, transaction.operations.iter().filter_map(table_of));
+        let changed = anything(schema, &transaction.operations);
+        return Trial { outcome, refusal, changed, looked_at: Footprint::tables(&around) };
     }
     let looked_at = looked_at(snapshot, transaction, &outcome);
-    let changed = if outcome.is_certain { changed(schema, &outcome) } else { Footprint::tables(&tables()) };
+    let changed = match outcome.is_certain || outcome.conflict.is_some() {
+        true => changed(schema, &outcome),
+        false => anything(schema, &transaction.operations),
+    };
     Trial { outcome, refusal, looked_at, changed }
 }
 
-/// What a transaction that is not run may change.
+/// What a transaction may change, by its operations alone: the tables that they name; those whose rows may be collected
+/// because a reference goes, or pruned because a row goes; and those whose rows gain or lose a reference to them.
 pub(crate) fn anything(schema: &Schema, operations: &[Operation]) -> Footprint {
-    Footprint::tables(&reachable(schema, operations.iter().filter_map(table_of)))
+    let mut reach = Reach { schema, tables: BTreeSet::new(), losing: Vec::new() };
+    for operation in operations {
+        match operation {
+            Operation::Insert { table, .. } => reach.change(*table, false),
+            Operation::Update { table, row, .. } => {
+                let is_reference = |column: &Column| match column {
+                    Column::Data(column) => schema.at(*table).references.contains(column),
+                    Column::Uuid | Column::Version => false,
+                };
+                reach.tables.insert(*table);
+                if row.iter().any(|(column, _)| is_reference(column)) {
+                    reach.change(*table, true);
+                }
+            }
+            Operation::Mutate { table, mutations, .. } => {
+                reach.tables.insert(*table);
+                if mutations.iter().any(|m| schema.at(*table).references.contains(&m.column)) {
+                    reach.change(*table, true);
+                }
+            }
+            Operation::Delete { table, .. } => reach.losing.push(*table),
+            _ => {}
+        }
+    }
+    reach.follow();
+    Footprint::tables(&reach.tables)
+}
+
+/// The tables that a transaction may change.
+struct Reach<'a> {
+    schema: &'a Schema,
+    tables: BTreeSet<TableIx>,
+    /// Tables whose rows may go.
+    losing: Vec<TableIx>,
+}
+
+impl Reach<'_> {
+    /// References of a table's rows may change; if they may go, what they keep may, too.
+    fn change(&mut self, table: TableIx, may_go: bool) {
+        self.tables.insert(table);
+        for (target, strength) in targets(self.schema, table) {
+            self.tables.insert(target);
+            if may_go && strength == Strength::Strong && !self.schema.at(target).is_root {
+                self.losing.push(target);
+            }
+        }
+    }
+
+    fn follow(&mut self) {
+        let mut followed = BTreeSet::new();
+        while let Some(table) = self.losing.pop() {
+            if !followed.insert(table) {
+                continue;
+            }
+            self.change(table, true);
+            for (source, _) in self.schema.numbered_tables() {
+                if targets(self.schema, source).any(|reference| reference == (table, Strength::Weak)) {
+                    self.change(source, true);
+                }
+            }
+        }
+    }
+}
+
+/// The tables that a table's columns refer to.
+fn targets(schema: &Schema, table: TableIx) -> impl Iterator<Item = (TableIx, Strength)> {
+    let definition = schema.at(table);
+    let bases = definition.references.iter().flat_map(|column| {
+        let ty = &definition.data(*column).ty;
+        [Some(&ty.key), ty.value.as_ref()]
+    });
+    bases.flatten().filter_map(|base| base.reference.as_ref()).map(|r| (r.table, r.strength))
 }
 
 /// The executor's outcome on the cache.
@@ -198,15 +273,10 @@ fn reachable(schema: &Schema, tables: impl Iterator<Item = TableIx>) -> BTreeSet
     let mut reached: BTreeSet<TableIx> = tables.collect();
     loop {
         let before = reached.len();
-        for (source, definition) in schema.numbered_tables() {
-            for column in &definition.references {
-                let ty = &definition.data(*column).ty;
-                let bases = [Some(&ty.key), ty.value.as_ref()];
-                for target in bases.into_iter().flatten().filter_map(|b| b.reference.as_ref()) {
-                    if reached.contains(&source) || reached.contains(&target.table) {
-                        reached.insert(source);
-                        reached.insert(target.table);
-                    }
+        for (source, _) in schema.numbered_tables() {
+            for (target, _) in targets(schema, source) {
+                if reached.contains(&source) || reached.contains(&target) {
+                    reached.extend([source, target]);
                 }
             }
         }

@@ -70,9 +70,10 @@ impl<M: Model, J: Journal<M>> Sink<M, J> {
         match self.keep(&prepared) {
             Ok(positions) => {
                 let generation = root.generation();
-                self.publish(&mut prepared, &positions, root);
+                let retired = self.publish(&mut prepared, &positions, root);
                 prepared.answer_committed();
                 self.feed.announce(generation);
+                self.reclaimer.retire(retired.into_iter().filter_map(free_if_small).collect());
                 Ok(self.journal.wants_compaction())
             }
             Err(failure) => {
@@ -91,10 +92,19 @@ impl<M: Model, J: Journal<M>> Sink<M, J> {
         Ok(positions)
     }
 
-    fn publish(&mut self, prepared: &mut Prepared<M>, positions: &[uuid::Uuid], root: Root<M>) {
+    /// Publishes; gives what is superseded by that, each with about how many bytes are freed with it.
+    fn publish(
+        &mut self,
+        prepared: &mut Prepared<M>,
+        positions: &[uuid::Uuid],
+        root: Root<M>,
+    ) -> Vec<(Retired<M>, usize)> {
         let newest = root.generation();
-        let mut retired = vec![Retired::Root(self.publication.publish(Arc::new(root)))];
+        let superseded = self.publication.publish(Arc::new(root));
         let commits = std::mem::take(&mut prepared.commits);
+        // The superseded root differs from its successor by this batch, unless that replaced everything.
+        let changed = if prepared.replaced.is_some() { usize::MAX } else { prepared.bytes };
+        let mut retired = vec![(Retired::Root(superseded), changed)];
         let first = newest + 1 - commits.len() as u64;
         let mut entries =
             (first..).zip(positions).zip(commits).map(|((generation, position), commit)| Entry {
@@ -107,9 +117,23 @@ impl<M: Model, J: Journal<M>> Sink<M, J> {
         // What came before a replacement leads to nothing that still is.
         if let Some(replacement) = prepared.replaced.and_then(|replaced| entries.by_ref().nth(replaced)) {
             let dropped = self.feed.restart(replacement.generation, replacement.position);
-            retired.extend(dropped.into_iter().map(Retired::Entry));
+            retired.extend(dropped.into_iter().map(retired_entry));
         }
-        retired.extend(self.feed.push(entries).into_iter().map(Retired::Entry));
-        self.reclaimer.retire(retired);
+        retired.extend(self.feed.push(entries).into_iter().map(retired_entry));
+        retired
     }
+}
+
+fn retired_entry<M: Model>(entry: Arc<Entry<M>>) -> (Retired<M>, usize) {
+    let bytes = entry.changes.bytes();
+    (Retired::Entry(entry), bytes)
+}
+
+/// Frees what is small and has no other owner: what a small commit allocated is still in this core's cache, and another
+/// thread would fetch every count that it lowers from there. Gives back the rest.
+fn free_if_small<M: Model>((retired, bytes): (Retired<M>, usize)) -> Option<Retired<M>> {
+    /// About what freeing may cost of the time that a commit takes.
+    const FREED_HERE_BYTES_MAX: usize = 64 << 10;
+    let is_small = bytes <= FREED_HERE_BYTES_MAX && retired.is_last_owner();
+    (!is_small).then_some(retired)
 }

@@ -265,3 +265,85 @@ async fn client_indexes_answer_and_explain() {
         assert_eq!(explained, Explanation::ByIndex { index: "name".to_string() });
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_slow_consumer_is_told_and_goes_on_from_a_snapshot() {
+    let peer = Peer::start(Kind::Ours, SCHEMA).await;
+    let small = |o: &mut Options| o.history_bytes_max = 10_000;
+    let client = peer.builder().monitor(Monitor::everything()).with(small).connect().await.unwrap();
+    let mut events = client.events();
+    for n in 0..500_i64 {
+        let mut tx = client.transaction();
+        tx.insert("Plain", [("name", text("x")), ("v", n.to_datum())]);
+        client.transact(tx).await.unwrap();
+    }
+    assert!(matches!(events.next().await, Err(EventsError::Lagged { .. })));
+    assert_eq!(events.resync().len("Plain"), 500);
+    let mut tx = client.transaction();
+    tx.delete("Plain", &Filter::all());
+    client.transact(tx).await.unwrap();
+    assert_eq!(events.next().await.unwrap().rows().count(), 500);
+    client.close();
+    assert!(matches!(events.next().await, Err(EventsError::Closed)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_monitor_can_grow_and_shrink() {
+    for kind in BOTH {
+        let peer = Peer::start(kind, SCHEMA).await;
+        let client = peer.builder().monitor(Monitor::nothing().table("Plain")).connect().await.unwrap();
+        let mut tx = client.transaction();
+        tx.insert("Plain", [("name", text("x"))]);
+        tx.insert("Bridge", [("name", text("b"))]);
+        client.transact(tx).await.unwrap();
+        assert_eq!((client.snapshot().len("Plain"), client.snapshot().len("Bridge")), (1, 0));
+        client.set_monitor(Monitor::nothing().table("Plain").table("Bridge"));
+        until(&client, |snapshot| snapshot.len("Bridge") == 1 && snapshot.has_all_rows("Bridge")).await;
+        client.set_monitor(Monitor::nothing().table("Bridge"));
+        until(&client, |snapshot| snapshot.is_empty("Plain") && !snapshot.has_table("Plain")).await;
+        assert_eq!(client.snapshot().len("Bridge"), 1, "{kind:?}");
+        client.set_monitor(Monitor::nothing().columns("Bridge", ["n"]));
+        until(&client, |snapshot| !snapshot.has_column("Bridge", "name") && snapshot.len("Bridge") == 1)
+            .await;
+    }
+}
+
+async fn until(client: &Client, mut holds: impl FnMut(&Snapshot) -> bool) {
+    for _ in 0..2000 {
+        if holds(&client.snapshot()) {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    }
+    panic!("it does not come to pass: {:?} {:?}", client.state(), client.counts());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_that_the_cache_should_have_leads_to_a_resync() {
+    use crate::script::Script;
+    use serde_json::json;
+    const ZERO: &str = "00000000-0000-0000-0000-000000000000";
+    let script = Script::new();
+    let client = script.builder().monitor(Monitor::everything()).start().unwrap();
+    let (mut link, request, _) = script.accept_monitor(SCHEMA).await;
+    link.reply(&request, json!([false, ZERO, {}])).await;
+    client.ready().await.unwrap();
+    let sender = client.clone();
+    let task = tokio::spawn(async move {
+        let mut tx = sender.transaction();
+        tx.insert("Bridge", [("name", text("a"))]);
+        sender.transact(tx).await
+    });
+    let (request, _) = link.expect("transact").await;
+    let details = format!(
+        "Transaction causes multiple rows in \"Bridge\" table to have identical values (a) for index on column \"name\".  \
+         First row, with UUID {}, existed in the database before this transaction and was not modified by the \
+         transaction.  Second row, with UUID {}, was inserted by this transaction.",
+        Uuid::from_u128(1),
+        Uuid::from_u128(2)
+    );
+    link.reply(&request, json!([{"uuid": ["uuid", Uuid::from_u128(2).to_string()]}, {"error": "constraint violation", "details": details}])).await;
+    assert!(matches!(task.await.unwrap(), Err(TransactError::Failed(_))));
+    link.expect("monitor_cancel").await;
+    link.expect("monitor_cond_since").await;
+}

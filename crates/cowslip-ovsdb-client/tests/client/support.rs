@@ -1,12 +1,14 @@
 //! Servers for tests: ours in this process, and the real `ovsdb-server`, behind one type.
 
+use cowslip_engine::storage::FileSystem;
 use cowslip_net::address::{Endpoint, Remote};
 use cowslip_ovsdb::schema::Schema;
 use cowslip_ovsdb_client::{Client, ClientBuilder, Datum, IntoDatum};
-use cowslip_ovsdb_server::{Server, ServerOptions};
+use cowslip_ovsdb_server::{Server, ServerOptions, file};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -35,10 +37,7 @@ pub(crate) struct Peer {
 }
 
 enum Running {
-    /// Kept, because it serves as long as someone holds it.
-    Ours {
-        _server: Server,
-    },
+    Ours(Server),
     Real(Child),
 }
 
@@ -64,11 +63,9 @@ impl Peer {
         let directory = tempfile::tempdir().unwrap();
         let kind = match kind {
             Kind::Ours => {
-                let server = Server::start(ServerOptions::default()).await.unwrap();
-                server.add_memory(Schema::parse(schema.as_bytes()).unwrap()).await.unwrap();
-                let remote = Remote::Listen(Endpoint::Unix(directory.path().join("sock")));
-                server.add_remote(&remote).await.unwrap();
-                Running::Ours { _server: server }
+                let schema = Schema::parse(schema.as_bytes()).unwrap();
+                file::create(&FileSystem::new(), &directory.path().join("db"), &schema).unwrap();
+                Running::Ours(ours(directory.path()).await)
             }
             Kind::Real => {
                 std::fs::write(directory.path().join("schema"), schema).unwrap();
@@ -94,14 +91,32 @@ impl Peer {
         })
     }
 
-    /// Kills and restarts the real server.
-    pub(crate) fn restart(&mut self) {
-        if let Running::Real(child) = &mut self.kind {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            *child = real(self.directory.path().into());
+    /// Kills and restarts the real server; stops and restarts ours.
+    pub(crate) async fn restart(&mut self) {
+        match &mut self.kind {
+            Running::Real(child) => {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                *child = real(self.directory.path().into());
+            }
+            Running::Ours(server) => {
+                server.stop().await.unwrap();
+                *server = ours(self.directory.path()).await;
+            }
         }
     }
+
+    /// A client of another database than the one that tests usually make.
+    pub(crate) fn builder_of(&self, database: &str) -> ClientBuilder {
+        Client::builder(database).endpoint(&self.endpoint())
+    }
+}
+
+async fn ours(directory: &Path) -> Server {
+    let server = Server::start(ServerOptions::default()).await.unwrap();
+    server.add_file(Arc::new(FileSystem::new()), &directory.join("db")).await.unwrap();
+    server.add_remote(&Remote::Listen(Endpoint::Unix(directory.join("sock")))).await.unwrap();
+    server
 }
 
 const MISSING: &str = "ovsdb-server and ovsdb-tool are missing: run `cargo xtask peers`";

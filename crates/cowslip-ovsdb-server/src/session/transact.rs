@@ -38,6 +38,8 @@ impl Session {
             }
             return Ok(());
         }
+        // A root that is held while its successor is published cannot be freed there.
+        drop(root);
         self.requests += 1;
         let request = self.requests;
         let submitted = Submitted {

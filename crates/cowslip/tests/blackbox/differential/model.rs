@@ -29,8 +29,7 @@ fn datum(value: &Value) -> Datum {
 
 fn default(column: &Column) -> Datum {
     let atom = |base: &Value| match base["type"].as_str() {
-        Some("integer") => "0",
-        Some("real") => "0.0",
+        Some("integer" | "real") => "0",
         Some("boolean") => "false",
         Some("string") => "\"\"",
         _ => "[\"uuid\",\"00000000-0000-0000-0000-000000000000\"]",
