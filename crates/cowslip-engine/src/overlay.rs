@@ -74,6 +74,11 @@ impl<'a, K: Ord> PlaceRange<'a, K> {
         Self(Bound::Included(Probe(key, Id::nil())), Bound::Included(Probe(key, Id::max())))
     }
 
+    /// The entries of one key and of all after it.
+    pub(crate) fn from(key: &'a K) -> Self {
+        Self(Bound::Included(Probe(key, Id::nil())), Bound::Unbounded)
+    }
+
     /// The entries of a range of keys; none if it ends before it starts, because ordered maps panic on that.
     pub(crate) fn between(start: Bound<&'a K>, end: Bound<&'a K>) -> Option<Self> {
         let empty = match (start, end) {

@@ -52,10 +52,13 @@ impl<M: Model> Table<M> {
     }
 
     pub(crate) fn lookup(&self, index: usize, key: &M::Key) -> impl Iterator<Item = Id> + use<'_, M> {
+        // Comparing keys is what a look-up costs: an end that is found by walking spares the second descent.
+        let wanted = key.clone();
         let entries = self.indexes.get(index);
         let entries =
-            entries.map(|entries| entries.range::<_, dyn Place<M::Key> + '_>(PlaceRange::of(key).bounds()));
-        entries.into_iter().flatten().map(|entry| entry.id)
+            entries.map(|entries| entries.range::<_, dyn Place<M::Key> + '_>(PlaceRange::from(key).bounds()));
+        let entries = entries.into_iter().flatten();
+        entries.take_while(move |entry| entry.key == wanted).map(|entry| entry.id)
     }
 
     pub(crate) fn range(

@@ -281,9 +281,9 @@ impl Drop for Noisy {
     }
 }
 
-struct Noise;
+struct Noise<const BYTES: usize>;
 
-impl Model for Noise {
+impl<const BYTES: usize> Model for Noise<BYTES> {
     type Value = Noisy;
     type Key = u8;
     type Delta = ();
@@ -297,16 +297,16 @@ impl Model for Noise {
     fn references(_: &(), _: TableIx, _: &Step<'_, Self>, _: &mut ReferenceChanges) {}
     fn merge(_: &mut (), (): ()) {}
     fn weight(_: &Noisy) -> usize {
-        1000
+        BYTES
     }
 }
 
 struct Replacing(Arc<Mutex<Vec<String>>>);
 
-impl Host<Noise> for Replacing {
+impl<const BYTES: usize> Host<Noise<BYTES>> for Replacing {
     type Job = ();
 
-    fn run(&mut self, (): (), batch: &mut Batch<'_, Noise>) {
+    fn run(&mut self, (): (), batch: &mut Batch<'_, Noise<BYTES>>) {
         let mut draft = Draft::new(batch.root());
         draft.put(TableIx(0), Id::nil(), Arc::new(Noisy(Arc::clone(&self.0))), ());
         let changes = draft.finish().expect("no primary index");
@@ -335,11 +335,11 @@ fn the_feed_names_the_states_that_it_goes_back_to() {
     assert_eq!(feed.position_at(8), None);
 }
 
-#[test]
-fn superseded_values_are_freed_by_the_reclaimer() {
+/// Replaces a value of so many bytes again and again; gives the names of the threads that freed it.
+fn freeing_threads<const BYTES: usize>() -> Vec<String> {
     let freed = Arc::new(Mutex::new(Vec::new()));
-    let feed = Feed::new(5000, 0, Uuid::nil());
-    let (root, host) = (Root::new(Arc::new(())), Replacing(Arc::clone(&freed)));
+    let feed = Feed::new(5 * BYTES, 0, Uuid::nil());
+    let (root, host) = (Root::<Noise<BYTES>>::new(Arc::new(())), Replacing(Arc::clone(&freed)));
     let options = PipelineOptions { name: "noise".to_owned(), ..PipelineOptions::default() };
     let pipeline = Pipeline::start(root, feed, NullJournal::new(), host, options).expect("threads");
     for _ in 0..300 {
@@ -350,7 +350,15 @@ fn superseded_values_are_freed_by_the_reclaimer() {
         assert!(begun.elapsed() < WAIT);
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert!(freed.lock().expect("unbroken").iter().all(|thread| thread == "noise-reclaim"));
+    let freed = freed.lock().expect("unbroken");
+    freed.clone()
+}
+
+#[test]
+fn superseded_values_are_freed_by_the_reclaimer_unless_they_are_small() {
+    assert!(freeing_threads::<100_000>().iter().all(|thread| thread == "noise-reclaim"));
+    let own = std::thread::current().name().unwrap_or_default().to_owned();
+    assert!(freeing_threads::<1000>().iter().filter(|thread| **thread == own).count() > 200);
 }
 
 #[test]

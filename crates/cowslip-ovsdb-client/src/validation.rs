@@ -132,7 +132,7 @@ pub(crate) fn try_on(snapshot: &Snapshot, transaction: &Transaction) -> Trial {
         return Trial { outcome, refusal, changed, looked_at: Footprint::tables(&around) };
     }
     let looked_at = looked_at(snapshot, transaction, &outcome);
-    let changed = match outcome.is_certain || outcome.conflict.is_some() {
+    let changed = match outcome.is_certain {
         true => changed(schema, &outcome),
         false => anything(schema, &transaction.operations),
     };
