@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::batch::{Batch, Prepared, Working};
-use super::sink::{Failure, Sink};
+use super::sink::{Failure, Sink, Written};
 use super::turns::{Arrivals, Committing, Mailbox, Next};
 use super::{Closed, CompactionAnswer, CompactionOutcome, Host, Outcome, PipelineOptions};
 use crate::journal::Journal;
@@ -24,7 +24,7 @@ pub(super) enum Message<M: Model, H: Host<M>> {
     Call(Call<M, H>),
     Compact(CompactionAnswer),
     /// The writing thread is free again.
-    Free(Report),
+    Free(Report<M>),
     /// The long part of a compaction is done.
     CompactionRan,
     Stop,
@@ -38,8 +38,8 @@ type Mails<M, H> = (Mailbox<Message<M, H>>, Arrivals<Message<M, H>>);
 
 type Call<M, H> = Box<dyn FnOnce(&mut H, &mut Batch<'_, M>) + Send>;
 
-pub(super) enum Report {
-    Written(Result<bool, Failure>),
+pub(super) enum Report<M: Model> {
+    Written(Written<M>),
     CompactionBegun(Result<(), Arc<str>>),
     CompactionFinished(Result<(), Failure>),
 }
@@ -180,14 +180,15 @@ impl<M: Model, H: Host<M>, J: Journal<M>> Committer<M, H, J> {
         if let Err(refused) = self.tasks.send(task) {
             // The writing thread catches what panics in it, so this cannot happen; if it does, nobody may be left
             // without an answer.
-            if let Task::Write(prepared, _) = refused.0 {
-                prepared.answer_all(&Failure::panicked().outcome());
-            }
-            self.take_report(Report::Written(Err(Failure::panicked())));
+            let unanswered = match refused.0 {
+                Task::Write(prepared, _) => Some(*prepared),
+                Task::BeginCompaction | Task::FinishCompaction => None,
+            };
+            self.take_report(Report::Written(Err((Failure::panicked(), unanswered))));
         }
     }
 
-    fn take_report(&mut self, report: Report) {
+    fn take_report(&mut self, report: Report<M>) {
         self.working.in_flight = false;
         match report {
             Report::Written(Ok(wants_compaction)) => {
@@ -195,7 +196,7 @@ impl<M: Model, H: Host<M>, J: Journal<M>> Committer<M, H, J> {
                     self.working.compactions.push(Box::new(|_| {}));
                 }
             }
-            Report::Written(Err(failure)) => self.fall_back(&failure),
+            Report::Written(Err((failure, unanswered))) => self.fall_back(&failure, unanswered),
             Report::CompactionBegun(Ok(())) => {}
             Report::CompactionBegun(Err(reason)) => {
                 self.end_compaction(&CompactionOutcome::Failed { reason });
@@ -205,20 +206,23 @@ impl<M: Model, H: Host<M>, J: Journal<M>> Committer<M, H, J> {
                 let reason = Arc::clone(&failure.reason);
                 self.end_compaction(&CompactionOutcome::Failed { reason });
                 if failure.unknown {
-                    self.fall_back(&failure);
+                    self.fall_back(&failure, None);
                 }
             }
         }
     }
 
-    /// Goes back to the published root. What is prepared was prepared on something that is no more.
-    fn fall_back(&mut self, failure: &Failure) {
+    /// Goes back to the published root; only then the batch that failed is answered, and what was prepared on it.
+    fn fall_back(&mut self, failure: &Failure, unanswered: Option<Prepared<M>>) {
         self.working.read_only |= failure.unknown;
         let prepared = std::mem::take(&mut self.working.prepared);
-        prepared.answer_all(&Outcome::Failed { reason: Arc::clone(&failure.reason) });
         let published = locked(&self.sink).publication().current();
         self.working.root = Root::clone(&published);
         self.host.reset();
+        if let Some(unanswered) = unanswered {
+            unanswered.answer_all(&failure.outcome());
+        }
+        prepared.answer_all(&Outcome::Failed { reason: Arc::clone(&failure.reason) });
     }
 
     fn advance_compaction(&mut self) {
@@ -371,9 +375,9 @@ fn write<M: Model, J: Journal<M>>(
     sink: &Mutex<Sink<M, J>>,
     prepared: Prepared<M>,
     root: Root<M>,
-) -> Result<bool, Failure> {
+) -> Written<M> {
     catch_unwind(AssertUnwindSafe(|| locked(sink).write(prepared, root)))
-        .unwrap_or_else(|_| Err(Failure::panicked()))
+        .unwrap_or_else(|_| Err((Failure::panicked(), None)))
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

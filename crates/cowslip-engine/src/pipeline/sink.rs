@@ -28,6 +28,9 @@ pub(super) struct Failure {
     pub(super) unknown: bool,
 }
 
+/// What became of a batch: whether the journal wants a compaction, or the batch that failed, if it is still there.
+pub(super) type Written<M> = Result<bool, (Failure, Option<Prepared<M>>)>;
+
 impl From<AppendError> for Failure {
     fn from(error: AppendError) -> Self {
         let unknown = !matches!(error, AppendError::NotWritten { .. });
@@ -60,8 +63,9 @@ impl<M: Model, J: Journal<M>> Sink<M, J> {
         &self.publication
     }
 
-    /// Writes a batch and makes it the newest state, `root`. Says whether the journal wants a compaction.
-    pub(super) fn write(&mut self, mut prepared: Prepared<M>, root: Root<M>) -> Result<bool, Failure> {
+    /// Writes a batch and makes it the newest state, `root`. Says whether the journal wants a compaction. A batch that
+    /// failed comes back unanswered: who hears of a failure may go on at once, so the working root must be put right first.
+    pub(super) fn write(&mut self, mut prepared: Prepared<M>, root: Root<M>) -> Written<M> {
         if prepared.commits.is_empty() {
             // Whatever the answers rely on was published before this was called.
             prepared.answer_committed();
@@ -76,10 +80,7 @@ impl<M: Model, J: Journal<M>> Sink<M, J> {
                 self.reclaimer.retire(retired.into_iter().filter_map(free_if_small).collect());
                 Ok(self.journal.wants_compaction())
             }
-            Err(failure) => {
-                prepared.answer_all(&failure.outcome());
-                Err(failure)
-            }
+            Err(failure) => Err((failure, Some(prepared))),
         }
     }
 
