@@ -250,7 +250,8 @@ impl Client {
     }
 
     /// Has a function called with every batch, on a thread of its own: it may take its time and use the client.
-    /// If it is too slow for the history it is told so, with a snapshot to go on from.
+    /// If it is too slow for the history it is told so, with a snapshot to go on from. A function that holds a handle of
+    /// the client keeps it open until [`close`](Self::close) is called.
     ///
     /// # Errors
     /// The system refused a thread.

@@ -5,7 +5,7 @@
 //! content that it names; updates for a monitor whose dump is due wait for it; those of a canceled monitor are dropped.
 
 use crate::options::EARLY_UPDATES_MAX;
-use crate::plan::Plan;
+use crate::plan::{Monitor, Plan};
 use crate::server_row::ServerRows;
 use crate::shared::{Command, Shared, Statistics};
 use crate::state::State;
@@ -22,6 +22,8 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     plan: Option<Arc<Plan>>,
+    /// The monitor that the plan was made of, and the number of the last change of conditions in it.
+    planned: (Monitor, u64),
     /// The server's schema as it was sent.
     schema_text: String,
     /// The server's name for the content of the cache.
@@ -205,6 +207,9 @@ impl<'a> Session<'a> {
             if let Some(plan) = &self.memory.plan {
                 self.shared.restart(&plan.schema);
             }
+        } else if self.shared.inner().monitor != self.memory.planned.0 {
+            self.memory.last_id = None;
+            self.replan()?;
         }
         self.request_dump();
         Ok(())
@@ -212,13 +217,19 @@ impl<'a> Session<'a> {
 
     /// Fits the monitor to a schema.
     fn plan(&mut self, schema: Schema) -> Result<(), End> {
-        let monitor = self.shared.inner().monitor.clone();
-        let plan = Plan::new(schema, &monitor, &self.shared.options.indexes)
+        let planned = {
+            let mut inner = self.shared.inner();
+            // The plan has whatever these ask for.
+            inner.commands.retain(|command| !matches!(command, Command::Conditions | Command::Monitor));
+            (inner.monitor.clone(), inner.conditions_requested)
+        };
+        let plan = Plan::new(schema, &planned.0, &self.shared.options.indexes)
             .map_err(|error| End::Unfit(error.to_string()))?;
         if plan.is_fatal {
             return Err(End::Mismatch(plan.mismatches));
         }
         self.memory.plan = Some(Arc::new(plan));
+        self.memory.planned = planned;
         Ok(())
     }
 
@@ -315,16 +326,15 @@ impl<'a> Session<'a> {
             known.tables.iter_mut().filter(|t| t.is_monitored).for_each(|t| t.has_all_rows = true);
         }
         self.shared.set_known(known);
-        let requested = {
+        {
             let mut inner = self.shared.inner();
             inner.is_synchronised = true;
             inner.is_live = true;
-            inner.conditions_requested
-        };
+        }
         if self.phase != Phase::Live {
             self.phase = Phase::Live;
             if self.conditions.is_none() {
-                self.shared.conditions.send_replace(requested);
+                self.shared.conditions.send_replace(self.memory.planned.1);
             }
             for name in self.shared.locks.names() {
                 self.lock(&name, false);
@@ -392,7 +402,8 @@ impl<'a> Session<'a> {
         let changes = update::apply(&self.shared.publication.current(), updates)?;
         self.shared.publish(changes);
         if dialect == Dialect::Since {
-            self.memory.last_id = id.filter(|id| !id.is_nil());
+            // While conditions are on their way, nobody knows which of them the content follows.
+            self.memory.last_id = id.filter(|id| !id.is_nil() && self.conditions.is_none());
         }
         Ok(())
     }
@@ -519,7 +530,7 @@ impl<'a> Session<'a> {
         let before = self.memory.plan.clone();
         self.replan()?;
         let (Some(before), Some(plan)) = (before, self.memory.plan.clone()) else { return Ok(()) };
-        let number = self.shared.inner().conditions_requested;
+        let number = self.memory.planned.1;
         if self.dialect == Dialect::Plain || before.tables() != plan.tables() {
             self.memory.last_id = None;
             self.cancel_monitor();

@@ -82,6 +82,10 @@ async fn cli_04_a_condition_in_flight_forgets_the_last_transaction() {
     let wanted = client.set_filter("Plain", Some(Filter::all().equal("v", &10_i64))).unwrap();
     let (_, params) = link.expect("monitor_cond_change").await;
     assert_eq!(params[2]["Plain"][0]["where"], json!([["v", "==", 10]]));
+    // What comes before the reply names a state whose rows are not known to be all.
+    let mut events = client.events();
+    link.notify("update3", json!([1, id(92), {"Plain": {id(10): {"insert": {"v": 10}}}}])).await;
+    events.next().await.unwrap();
     drop(link);
     let (mut link, request, params) = script.accept_monitor(SCHEMA).await;
     assert_eq!(params[3], ZERO);
@@ -91,6 +95,16 @@ async fn cli_04_a_condition_in_flight_forgets_the_last_transaction() {
     client.conditions_acknowledged().wait_for(|n| *n == wanted).await.unwrap();
     assert!(client.snapshot().row("Plain", uuid(10)).is_some());
     assert_eq!(client.snapshot().len("Plain"), 1);
+    // One that is changed while there is no connection is in the next request for the content.
+    drop(link);
+    client.states().wait_for(|state| !state.is_live()).await.unwrap();
+    let wanted = client.set_filter("Plain", Some(Filter::all().equal("v", &11_i64))).unwrap();
+    let (mut link, request, params) = script.accept_monitor(SCHEMA).await;
+    assert_eq!((&params[2]["Plain"][0]["where"], &params[3]), (&json!([["v", "==", 11]]), &json!(ZERO)));
+    assert!(*client.conditions_acknowledged().borrow() < wanted);
+    link.reply(&request, json!([false, ZERO, rows([11])])).await;
+    client.conditions_acknowledged().wait_for(|n| *n == wanted).await.unwrap();
+    link.expect_silence().await;
 }
 
 #[tokio::test]
