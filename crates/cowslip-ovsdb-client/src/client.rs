@@ -13,7 +13,7 @@ use crate::shared::{Answer, Command, InFlight, Inner, Shared, Statistics, Waitin
 use crate::snapshot::{Snapshot, SnapshotReader};
 use crate::state::State;
 use crate::transaction::Transaction;
-use crate::validation::{self, Footprint, Guard, Validation};
+use crate::validation::{self, Changed, Footprint, Guard, Validation};
 use cowslip_engine::{ChangeSet, Reclaimer, Root};
 use cowslip_ovsdb::json::write_str;
 use cowslip_ovsdb::row::Ovsdb;
@@ -409,7 +409,7 @@ impl Client {
         if !is_same_schema(&snapshot, transaction) {
             return Err(TransactError::SchemaChanged);
         }
-        match validation::try_on(&snapshot, &transaction.prepared).refusal {
+        match validation::try_on(&snapshot, &transaction.prepared, false).refusal {
             None => Ok(()),
             Some(refusal) => Err(TransactError::Refused(Box::new(refusal))),
         }
@@ -497,7 +497,7 @@ impl Drop for Ticket<'_> {
 struct Admission {
     guards: Vec<Guard>,
     looked_at: Footprint,
-    changed: Footprint,
+    changed: Changed,
     refusal: Option<Refusal>,
 }
 
@@ -530,7 +530,8 @@ impl Ticket<'_> {
             inner.next_ticket += 1;
             inner.next_ticket
         });
-        let admission = self.look(&snapshot, transaction, is_validated);
+        let has_others = !inner.in_flight.is_empty() || !inner.waiting.is_empty();
+        let admission = self.look(&snapshot, transaction, is_validated, has_others);
         if must_wait(&inner, number, &admission, is_validated, is_serialized) {
             inner.waiting.insert(number, Waiting { changed: admission.changed, is_serialized });
             Statistics::count(&shared.statistics.waited, "cowslip_ovsdb_client_verdicts_waiting_total");
@@ -563,21 +564,29 @@ impl Ticket<'_> {
         Ok(Some(receiver))
     }
 
-    fn look(&self, snapshot: &Snapshot, transaction: &Transaction, is_validated: bool) -> Admission {
+    fn look(
+        &self,
+        snapshot: &Snapshot,
+        transaction: &Transaction,
+        is_validated: bool,
+        has_others: bool,
+    ) -> Admission {
         let needs_run = is_validated || transaction.guards == Some(true);
         if !needs_run {
-            let changed = validation::anything(snapshot.schema(), &transaction.prepared.operations);
+            let changed = Changed::by_operations(snapshot.schema(), &transaction.prepared.operations);
             return Admission { guards: Vec::new(), looked_at: Footprint::default(), changed, refusal: None };
         }
         let span = tracing::trace_span!("validate", operations = transaction.len());
-        let trial = span.in_scope(|| validation::try_on(snapshot, &transaction.prepared));
+        let trial = span.in_scope(|| validation::try_on(snapshot, &transaction.prepared, has_others));
         let guards = match trial.refusal {
             None => validation::guards(snapshot, &trial.outcome, transaction.guards),
             Some(_) => Vec::new(),
         };
         let refusal = trial.refusal.filter(|_| is_validated);
         Statistics::count(&self.shared.statistics.validated, "cowslip_ovsdb_client_validations_total");
-        Admission { guards, looked_at: trial.looked_at, changed: trial.changed, refusal }
+        let operations = &transaction.prepared.operations;
+        let changed = Changed::by_outcome(snapshot.schema(), operations, trial.outcome);
+        Admission { guards, looked_at: trial.looked_at, changed, refusal }
     }
 }
 
@@ -596,7 +605,7 @@ fn must_wait(
     if inner.in_flight.values().any(|other| other.is_serialized) || earlier().any(|w| w.is_serialized) {
         return true;
     }
-    let meets = |changed: &Footprint| is_validated && admission.looked_at.meets(changed);
+    let meets = |changed: &Changed| is_validated && admission.looked_at.meets(changed.footprint());
     // One that waits is overtaken by none whose verdict would change it.
     inner.in_flight.values().any(|other| meets(&other.changed)) || earlier().any(|w| meets(&w.changed))
 }

@@ -13,7 +13,7 @@ use crate::results::Results;
 use crate::snapshot::Snapshot;
 use crate::state::State;
 use crate::transaction::Transaction;
-use crate::validation::{Footprint, Guard};
+use crate::validation::{Changed, Guard};
 use cowslip_engine::{
     ChangeSet, Entry, Feed, IndexKind, Publication, Reclaimer, Retired, Root, TableIx, Uuid,
 };
@@ -34,7 +34,7 @@ pub(crate) type Answer = Result<Results, TransactError>;
 pub(crate) struct InFlight {
     pub(crate) transaction: Arc<Transaction>,
     pub(crate) guards: Vec<Guard>,
-    pub(crate) changed: Footprint,
+    pub(crate) changed: Changed,
     pub(crate) is_serialized: bool,
     /// Whether bytes of it may have left.
     pub(crate) is_sent: bool,
@@ -44,7 +44,7 @@ pub(crate) struct InFlight {
 /// A transaction that cannot be sent yet.
 #[derive(Default)]
 pub(crate) struct Waiting {
-    pub(crate) changed: Footprint,
+    pub(crate) changed: Changed,
     pub(crate) is_serialized: bool,
 }
 

@@ -9,15 +9,16 @@
 use crate::error::{Duplicate, Refusal};
 use crate::plan::Known;
 use crate::snapshot::Snapshot;
-use cowslip_engine::{IndexIx, IndexKind, Strength, TableIx, Uuid};
+use cowslip_engine::{ChangeSet, IndexIx, IndexKind, Strength, TableIx, Uuid};
 use cowslip_ovsdb::condition::{Clause, Condition, Function};
 use cowslip_ovsdb::datum::Datum;
 use cowslip_ovsdb::executor::{Circumstances, Execution, Outcome, execute, indexed};
 use cowslip_ovsdb::mutation::Mutator;
 use cowslip_ovsdb::operation::{Operation, Transaction};
-use cowslip_ovsdb::row::IndexKey;
+use cowslip_ovsdb::row::{IndexKey, Ovsdb};
 use cowslip_ovsdb::schema::{Column, ColumnIx, KeyPart, Schema, TableSchema};
 use cowslip_ovsdb::types::UNLIMITED;
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 /// Which transactions are validated before they are sent.
@@ -115,33 +116,55 @@ pub(crate) struct Trial {
     pub(crate) outcome: Outcome,
     /// Why it is refused, if it is.
     pub(crate) refusal: Option<Refusal>,
-    /// What the verdict looked at.
+    /// What the verdict looked at; nothing, if nobody asked.
     pub(crate) looked_at: Footprint,
-    /// What the transaction changes if it is applied.
-    pub(crate) changed: Footprint,
 }
 
-/// Runs a transaction on the cache.
-pub(crate) fn try_on(snapshot: &Snapshot, transaction: &Transaction) -> Trial {
-    let outcome = run(snapshot, transaction);
-    let schema = snapshot.schema();
-    let refusal = refusal(snapshot, transaction, &outcome);
-    if outcome.error.is_some() && outcome.conflict.is_none() {
-        let around = reachable(schema, transaction.operations.iter().filter_map(table_of));
-        let changed = anything(schema, &transaction.operations);
-        return Trial { outcome, refusal, changed, looked_at: Footprint::tables(&around) };
+/// What a transaction changes if it is applied. Most transactions end before another one asks.
+#[derive(Default)]
+pub(crate) struct Changed {
+    changes: Option<ChangeSet<Ovsdb>>,
+    footprint: OnceCell<Footprint>,
+}
+
+impl Changed {
+    /// Of a transaction that is not run.
+    pub(crate) fn by_operations(schema: &Schema, operations: &[Operation]) -> Self {
+        Changed { changes: None, footprint: OnceCell::from(anything(schema, operations)) }
     }
-    let looked_at = looked_at(snapshot, transaction, &outcome);
-    let changed = match outcome.is_certain {
-        true => changed(schema, &outcome),
-        false => anything(schema, &transaction.operations),
+
+    /// Of a transaction that was tried.
+    pub(crate) fn by_outcome(schema: &Schema, operations: &[Operation], outcome: Outcome) -> Self {
+        let is_known = outcome.is_certain && (outcome.error.is_none() || outcome.conflict.is_some());
+        if is_known {
+            return Changed { changes: Some(outcome.changes), footprint: OnceCell::new() };
+        }
+        Changed::by_operations(schema, operations)
+    }
+
+    pub(crate) fn footprint(&self) -> &Footprint {
+        self.footprint.get_or_init(|| self.changes.as_ref().map(changed).unwrap_or_default())
+    }
+}
+
+/// Runs a transaction on the cache; tells what the verdict hangs on, if anyone asks.
+pub(crate) fn try_on(snapshot: &Snapshot, transaction: &Transaction, asks: bool) -> Trial {
+    let outcome = run(snapshot, transaction);
+    let refusal = refusal(snapshot, transaction, &outcome);
+    let looked_at = match (asks, outcome.error.is_some() && outcome.conflict.is_none()) {
+        (false, _) => Footprint::default(),
+        (true, true) => {
+            let tables = transaction.operations.iter().filter_map(table_of);
+            Footprint::tables(&reachable(snapshot.schema(), tables))
+        }
+        (true, false) => looked_at(snapshot, transaction, &outcome),
     };
-    Trial { outcome, refusal, looked_at, changed }
+    Trial { outcome, refusal, looked_at }
 }
 
 /// What a transaction may change, by its operations alone: the tables that they name; those whose rows may be collected
 /// because a reference goes, or pruned because a row goes; and those whose rows gain or lose a reference to them.
-pub(crate) fn anything(schema: &Schema, operations: &[Operation]) -> Footprint {
+fn anything(schema: &Schema, operations: &[Operation]) -> Footprint {
     let mut reach = Reach { schema, tables: BTreeSet::new(), losing: Vec::new() };
     for operation in operations {
         match operation {
@@ -286,10 +309,10 @@ fn reachable(schema: &Schema, tables: impl Iterator<Item = TableIx>) -> BTreeSet
     }
 }
 
-/// What a certain outcome changes.
-fn changed(schema: &Schema, outcome: &Outcome) -> Footprint {
+/// What a change set changes.
+fn changed(set: &ChangeSet<Ovsdb>) -> Footprint {
     let mut things = Vec::new();
-    for changes in outcome.changes.tables() {
+    for changes in set.tables() {
         let table = changes.table;
         let mut add = |what| things.push(Thing { table, what });
         for record in &changes.records {
@@ -313,7 +336,6 @@ fn changed(schema: &Schema, outcome: &Outcome) -> Footprint {
             add(What::Referrers(referrer.target));
         }
     }
-    debug_assert!(outcome.changes.tables().iter().all(|t| usize::from(t.table.0) < schema.tables.len()));
     Footprint::new(things)
 }
 
