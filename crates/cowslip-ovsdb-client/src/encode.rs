@@ -8,6 +8,7 @@ use cowslip_ovsdb::atom::Atom;
 use cowslip_ovsdb::condition::{Clause, Condition};
 use cowslip_ovsdb::datum::Datum;
 use cowslip_ovsdb::json::{write_int, write_str};
+use cowslip_ovsdb::mutation::Mutation;
 use cowslip_ovsdb::operation::{Operation, PartialRow};
 use cowslip_ovsdb::schema::{Column, Schema, TableSchema};
 use std::collections::BTreeSet;
@@ -50,20 +51,7 @@ pub(crate) fn write_operation(schema: &Schema, operation: &Operation, names: &Na
         Operation::Mutate { table: t, condition, mutations } => {
             table(t, out);
             write_where(schema.at(*t), condition, names, out);
-            out.push_str(",\"mutations\":[");
-            for (i, mutation) in mutations.iter().enumerate() {
-                out.push_str(if i > 0 { ",[" } else { "[" });
-                let column = schema.at(*t).data(mutation.column);
-                write_str(out, &column.name);
-                out.push(',');
-                write_str(out, mutation.mutator.name());
-                out.push(',');
-                // A set of keys to delete from a map is no map; an empty argument may be either.
-                let has_values = mutation.argument.members().next().is_some_and(|(_, v)| v.is_some());
-                write_datum(&mutation.argument, has_values, names, out);
-                out.push(']');
-            }
-            out.push(']');
+            write_mutations(schema.at(*t), mutations, names, out);
         }
         Operation::Delete { table: t, condition } => {
             table(t, out);
@@ -77,18 +65,7 @@ pub(crate) fn write_operation(schema: &Schema, operation: &Operation, names: &Na
             }
             write_where(schema.at(*t), condition, names, out);
             write_columns(schema.at(*t), "columns", columns, out);
-            out.push_str(if *equal {
-                ",\"until\":\"==\",\"rows\":["
-            } else {
-                ",\"until\":\"!=\",\"rows\":["
-            });
-            for (i, row) in rows.iter().enumerate() {
-                if i > 0 {
-                    out.push(',');
-                }
-                write_row(schema.at(*t), row, names, out);
-            }
-            out.push(']');
+            write_expected(schema.at(*t), *equal, rows, names, out);
         }
         Operation::Commit { durable } => {
             out.push_str(if *durable { ",\"durable\":true" } else { ",\"durable\":false" });
@@ -104,6 +81,34 @@ pub(crate) fn write_operation(schema: &Schema, operation: &Operation, names: &Na
         }
     }
     out.push('}');
+}
+
+fn write_mutations(table: &TableSchema, mutations: &[Mutation], names: &Names, out: &mut String) {
+    out.push_str(",\"mutations\":[");
+    for (i, mutation) in mutations.iter().enumerate() {
+        out.push_str(if i > 0 { ",[" } else { "[" });
+        write_str(out, &table.data(mutation.column).name);
+        out.push(',');
+        write_str(out, mutation.mutator.name());
+        out.push(',');
+        // A set of keys to delete from a map is no map; an empty argument may be either.
+        let has_values = mutation.argument.members().next().is_some_and(|(_, v)| v.is_some());
+        write_datum(&mutation.argument, has_values, names, out);
+        out.push(']');
+    }
+    out.push(']');
+}
+
+/// What a `wait` waits for.
+fn write_expected(table: &TableSchema, equal: bool, rows: &[PartialRow], names: &Names, out: &mut String) {
+    out.push_str(if equal { ",\"until\":\"==\",\"rows\":[" } else { ",\"until\":\"!=\",\"rows\":[" });
+    for (i, row) in rows.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        write_row(table, row, names, out);
+    }
+    out.push(']');
 }
 
 fn write_identity(uuid: &Uuid, chosen: bool, names: &Names, out: &mut String) {
