@@ -367,11 +367,8 @@ impl Client {
         Ok(crate::Ref::new(results.uuid(row.uuid())))
     }
 
-    /// Runs a transaction on the cache, without sending it.
-    ///
-    /// # Errors
-    /// The transaction could not be built, or there is no cache yet.
-    pub fn dry_run(&self, transaction: &Transaction) -> Result<DryRun, TransactError> {
+    /// The snapshot that a transaction can be tried on.
+    fn snapshot_for(&self, transaction: &Transaction) -> Result<Snapshot, TransactError> {
         if let Some(fault) = &transaction.fault {
             return Err(fault.clone().into());
         }
@@ -382,6 +379,15 @@ impl Client {
         if !is_same_schema(&snapshot, transaction) {
             return Err(TransactError::SchemaChanged);
         }
+        Ok(snapshot)
+    }
+
+    /// Runs a transaction on the cache, without sending it.
+    ///
+    /// # Errors
+    /// The transaction could not be built, or there is no cache yet.
+    pub fn dry_run(&self, transaction: &Transaction) -> Result<DryRun, TransactError> {
+        let snapshot = self.snapshot_for(transaction)?;
         let prepared = &transaction.prepared;
         let mut outcome = validation::run(&snapshot, prepared);
         if outcome.error.is_some() {
@@ -399,16 +405,7 @@ impl Client {
     /// # Errors
     /// It would be refused, it could not be built, or there is no cache yet.
     pub fn validate(&self, transaction: &Transaction) -> Result<(), TransactError> {
-        if let Some(fault) = &transaction.fault {
-            return Err(fault.clone().into());
-        }
-        let snapshot = self.snapshot();
-        if snapshot.known.tables.is_empty() {
-            return Err(TransactError::NotSynchronised);
-        }
-        if !is_same_schema(&snapshot, transaction) {
-            return Err(TransactError::SchemaChanged);
-        }
+        let snapshot = self.snapshot_for(transaction)?;
         match validation::try_on(&snapshot, &transaction.prepared, false).refusal {
             None => Ok(()),
             Some(refusal) => Err(TransactError::Refused(Box::new(refusal))),
