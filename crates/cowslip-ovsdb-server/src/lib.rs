@@ -10,6 +10,7 @@ mod locks;
 mod server;
 mod server_db;
 mod session;
+pub mod testing;
 
 pub use host::{PARKED_MAX, PARKED_PER_SESSION_MAX};
 pub use locks::LOCKS_PER_SESSION_MAX;

@@ -341,13 +341,18 @@ impl Server {
         self.shared.sessions.load(Ordering::Relaxed)
     }
 
+    /// Tells everybody to stop, without waiting for that.
+    pub(crate) fn begin_stop(&self) {
+        self.shared.stopping.send_replace(true);
+    }
+
     /// Stops: takes no more connections, ends the sessions, writes and syncs what was committed.
     ///
     /// # Errors
     /// The last sync of a database failed; its name is in the message.
     pub async fn stop(&self) -> io::Result<()> {
         const DRAIN_MS: u64 = 1000;
-        self.shared.stopping.send_replace(true);
+        self.begin_stop();
         let deadline = Instant::now() + Duration::from_millis(DRAIN_MS);
         while self.session_count() > 0 && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -4,6 +4,7 @@ use cowslip_net::address::{Endpoint, Remote};
 use cowslip_ovsdb::framing::Framer;
 use cowslip_ovsdb::json::Json;
 use cowslip_ovsdb::schema::Schema;
+use cowslip_ovsdb_server::testing::TestServer;
 use cowslip_ovsdb_server::{Server, ServerOptions};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -128,4 +129,28 @@ async fn replies_wait_for_room_and_keep_their_order() {
     let messages = read_until(&mut client, Duration::ZERO, |message| message.contains("canceled")).await;
     assert!(messages.last().is_some_and(|message| message.contains("\"id\":\"wait\"")), "{messages:?}");
     lab.server.stop().await.expect("nothing to write");
+}
+
+/// What a test server in a folder was told is there after a restart; one in memory leaves nothing behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn test_servers_start_and_stop() {
+    let schema = std::str::from_utf8(SCHEMA).expect("text");
+    let dir = tempfile::tempdir().expect("a folder");
+    let insert = Json::parse(br#"[{"op":"insert","table":"T","row":{"text":"kept"}}]"#).expect("JSON");
+    let select =
+        r#"{"id":"select","method":"transact","params":["D",{"op":"select","table":"T","where":[]}]}"#;
+    for round in 1..=2 {
+        let server = TestServer::in_folder(dir.path(), schema).await.expect("a server");
+        server.server().transact("D", insert.as_array().expect("an array")).await.expect("a row");
+        let mut client = UnixStream::connect(server.socket()).await.expect("it listens");
+        ask(&mut client, select).await;
+        let reply = read_until(&mut client, Duration::ZERO, |message| message.contains("select")).await;
+        assert_eq!(reply.concat().matches("kept").count(), round);
+        server.stop().await.expect("a good disk");
+    }
+    let server = TestServer::in_memory(schema).await.expect("a server");
+    let socket = server.socket().to_path_buf();
+    assert!(UnixStream::connect(&socket).await.is_ok());
+    drop(server);
+    assert!(!socket.exists());
 }
