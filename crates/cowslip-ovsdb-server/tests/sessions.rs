@@ -69,6 +69,18 @@ async fn read_until(stream: &mut UnixStream, pause: Duration, is_last: impl Fn(&
     }
 }
 
+async fn wait_for_sessions(server: &Server, count: usize) {
+    let begun = Instant::now();
+    while server.session_count() != count {
+        assert!(
+            begun.elapsed() < Duration::from_secs(20),
+            "not {count} sessions but {}",
+            server.session_count()
+        );
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
 const DUMP: &str = r#"{"id":"dump","method":"monitor","params":["D","m",{"T":{}}]}"#;
 
 fn is_dump(message: &str) -> bool {
@@ -92,13 +104,8 @@ async fn a_client_that_reads_nothing_is_dropped() {
     let lab = Lab::new(80, 100_000).await;
     let mut client = lab.connect().await;
     ask(&mut client, DUMP).await;
-    for (count, what) in [(1, "never came"), (0, "is still there")] {
-        let begun = Instant::now();
-        while lab.server.session_count() != count {
-            assert!(begun.elapsed() < Duration::from_secs(20), "the client {what}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    }
+    wait_for_sessions(&lab.server, 1).await;
+    wait_for_sessions(&lab.server, 0).await;
     assert!(read_until(&mut client, Duration::ZERO, is_dump).await.is_empty(), "not all fits into a socket");
     lab.server.stop().await.expect("nothing to write");
 }
@@ -153,4 +160,35 @@ async fn test_servers_start_and_stop() {
     assert!(UnixStream::connect(&socket).await.is_ok());
     drop(server);
     assert!(!socket.exists());
+}
+
+/// A database that goes away: clients that know of such changes are told, the others are disconnected.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_is_removed_under_its_clients() {
+    let server = TestServer::in_memory(std::str::from_utf8(SCHEMA).expect("text")).await.expect("a server");
+    let wait = r#"{"id":"wait","method":"transact","params":["D",{"op":"wait","table":"T","where":[],
+        "columns":["text"],"until":"!=","rows":[]}]}"#;
+    let mut aware = UnixStream::connect(server.socket()).await.expect("it listens");
+    ask(&mut aware, r#"{"id":"aware","method":"set_db_change_aware","params":[true]}"#).await;
+    let mut unaware = UnixStream::connect(server.socket()).await.expect("it listens");
+    for client in [&mut aware, &mut unaware] {
+        ask(client, DUMP).await;
+        ask(client, wait).await;
+        ask(client, r#"{"id":"ready","method":"list_dbs","params":[]}"#).await;
+        read_until(client, Duration::ZERO, |message| message.contains("\"ready\"")).await;
+    }
+
+    server.server().remove_database("D").await.expect("it was there");
+    let told = read_until(&mut aware, Duration::ZERO, |message| message.contains("\"wait\"")).await.concat();
+    assert!(told.contains(r#""method":"monitor_canceled","params":["m"]"#), "{told}");
+    assert!(told.contains(r#"{"id":"wait","error":"canceled"}"#), "{told}");
+    ask(&mut aware, r#"{"id":"gone","method":"get_schema","params":["D"]}"#).await;
+    let reply = read_until(&mut aware, Duration::ZERO, |message| message.contains("\"gone\"")).await.concat();
+    assert!(reply.contains("unknown database"), "{reply}");
+
+    // The connection ends; what was on its way may still come.
+    read_until(&mut unaware, Duration::ZERO, |_| false).await;
+    wait_for_sessions(server.server(), 1).await;
+    assert_eq!(server.server().database_names(), ["_Server"]);
+    assert!(server.server().remove_database("_Server").await.is_err());
 }
