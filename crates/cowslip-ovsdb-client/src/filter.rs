@@ -86,7 +86,8 @@ impl Filter {
             FilterClause::Test { column, function, argument } => {
                 let name = column;
                 let column = column_of(definition, name)?;
-                let ty = argument_type(definition, column, *function)
+                let ty = function
+                    .argument_type(column_type(definition, column))
                     .ok_or_else(|| value_error(definition, name, "this column has no order"))?;
                 check(definition, name, &ty, argument)?;
                 Ok(Clause::Test { column, function: *function, argument: argument.clone() })
@@ -111,25 +112,6 @@ pub(crate) fn column_of(definition: &TableSchema, column: &str) -> Result<Column
 fn value_error(definition: &TableSchema, column: &str, reason: impl Into<String>) -> BuildError {
     let table = definition.name.to_string();
     BuildError::Value { table, column: column.to_string(), reason: reason.into() }
-}
-
-/// What a function's argument may be; none if the function does not apply to the column.
-fn argument_type(definition: &TableSchema, column: Column, function: Function) -> Option<ColumnType> {
-    let mut ty = column_type(definition, column).clone();
-    match function {
-        Function::Equal | Function::NotEqual => {}
-        Function::Includes if !ty.is_scalar() => ty.min = 0,
-        Function::Excludes if !ty.is_scalar() => (ty.min, ty.max) = (0, UNLIMITED),
-        Function::Includes | Function::Excludes => {}
-        _ => {
-            let is_number = matches!(ty.key.atomic, AtomicType::Integer | AtomicType::Real);
-            if !is_number || !(ty.is_scalar() || ty.is_optional()) {
-                return None;
-            }
-            ty.min = 1;
-        }
-    }
-    Some(ty)
 }
 
 /// Whether a value could have come in a message for a column of this type.

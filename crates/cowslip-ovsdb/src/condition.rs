@@ -61,6 +61,25 @@ impl Function {
         }
     }
 
+    /// What the function's argument may be for a column of type `ty`; none if it does not apply to the column.
+    pub fn argument_type(self, ty: &ColumnType) -> Option<ColumnType> {
+        let mut ty = ty.clone();
+        match self {
+            Function::Equal | Function::NotEqual => {}
+            Function::Includes if !ty.is_scalar() => ty.min = 0,
+            Function::Excludes if !ty.is_scalar() => (ty.min, ty.max) = (0, UNLIMITED),
+            Function::Includes | Function::Excludes => {}
+            _ => {
+                let is_number = matches!(ty.key.atomic, AtomicType::Integer | AtomicType::Real);
+                if !is_number || !(ty.is_scalar() || ty.is_optional()) {
+                    return None;
+                }
+                ty.min = 1;
+            }
+        }
+        Some(ty)
+    }
+
     fn from_name(name: &str) -> Result<Self, Error> {
         let unknown = || Error::new(ErrorKind::UnknownFunction, format!("No function named {name}."));
         Self::ALL.into_iter().find(|f| f.name() == name).ok_or_else(unknown)
@@ -118,26 +137,16 @@ impl Clause {
             let details = format!("No column {column_name} in table {}.", table.name);
             return Err(Error::at(json, ErrorKind::UnknownColumn, details));
         };
-        let mut ty = column_type(table, column).clone();
+        let ty = column_type(table, column);
         let function = Function::from_name(function)?;
-        match function {
-            Function::Equal | Function::NotEqual => {}
-            Function::Includes if !ty.is_scalar() => ty.min = 0,
-            Function::Excludes if !ty.is_scalar() => (ty.min, ty.max) = (0, UNLIMITED),
-            Function::Includes | Function::Excludes => {}
-            _ => {
-                let is_number = matches!(ty.key.atomic, AtomicType::Integer | AtomicType::Real);
-                if !is_number || !(ty.is_scalar() || ty.is_optional()) {
-                    let details = format!(
-                        "Type mismatch: \"{}\" operator may not be applied to column {column_name} of type {}.",
-                        function.name(),
-                        ty.in_words()
-                    );
-                    return Err(Error::syntax(json, details));
-                }
-                ty.min = 1;
-            }
-        }
+        let Some(ty) = function.argument_type(ty) else {
+            let details = format!(
+                "Type mismatch: \"{}\" operator may not be applied to column {column_name} of type {}.",
+                function.name(),
+                ty.in_words()
+            );
+            return Err(Error::syntax(json, details));
+        };
         let argument = Datum::from_json(&ty, argument, symbols)?;
         Ok(Clause::Test { column, function, argument })
     }

@@ -22,10 +22,14 @@ impl Session {
         operations: &[Json<'_>],
         bytes: usize,
     ) -> Result<(), Ended> {
-        // A snapshot that the history goes up to, so that the monitors can be told of it before the reply shows it.
-        let (root, _) = database.snapshot();
-        let transaction = Transaction::parse(root.meta(), operations);
+        let transaction = Transaction::parse(&database.schema(), operations);
         if transaction.reads_only && self.open.is_empty() {
+            // A snapshot that the history goes up to, so that the monitors can be told of it before the reply shows it.
+            let (root, _) = database.snapshot();
+            debug_assert!(
+                Arc::ptr_eq(root.meta(), &transaction.schema),
+                "no schema changes while it is served"
+            );
             let circumstances =
                 Circumstances { owns_lock: &|_| false, read_only: database.is_read_only, waited_ms: 0 };
             let execute = || executor::execute(&root, &transaction, &Everything, &circumstances);
@@ -38,8 +42,6 @@ impl Session {
             }
             return Ok(());
         }
-        // A root that is held while its successor is published cannot be freed there.
-        drop(root);
         self.requests += 1;
         let request = self.requests;
         let submitted = Submitted {
