@@ -11,11 +11,11 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 use cowslip_engine::{
-    Batch, Draft, Feed, Host, Id, NullJournal, Outcome, Pipeline, PipelineOptions, Publication, Root,
-    Strength, Uuid,
+    Batch, Draft, Feed, Host, NullJournal, Outcome, Pipeline, PipelineOptions, Publication, Root, Strength,
+    Uuid,
 };
 use divan::{Bencher, black_box};
-use toy::{Item, Key, NAME, TABLES, TagDelta, Toy, put};
+use toy::{Id, Item, Key, NAME, TABLES, TagDelta, Toy, put};
 
 const SIZES: [u32; 4] = [1_000, 10_000, 100_000, 1_000_000];
 

@@ -8,8 +8,8 @@ mod toy;
 
 use std::sync::Arc;
 
-use cowslip_engine::{Draft, Id, Root};
-use toy::{Item, TABLES, Toy, put};
+use cowslip_engine::{Draft, Root};
+use toy::{Id, Item, TABLES, Toy, put};
 
 const RECORDS: u32 = 1_000_000;
 

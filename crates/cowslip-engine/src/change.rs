@@ -4,15 +4,16 @@
 //! records come in ascending order; keys and referrers are the net difference between all first and all last versions.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use crate::model::{Id, IndexIx, Model, Referrer, TableIx};
-use crate::overlay::Entry;
+use crate::model::{IndexIx, Model, Referrer, TableIx};
+use crate::overlay::EntryChange;
 
 /// All changes of one finished draft.
 pub struct ChangeSet<M: Model> {
     tables: Vec<TableChanges<M>>,
-    bytes: usize,
+    /// Most change sets are never asked.
+    bytes: OnceLock<usize>,
 }
 
 /// The changes to one table.
@@ -21,14 +22,14 @@ pub struct TableChanges<M: Model> {
     pub table: TableIx,
     /// Its changed records in the order of their ids. It is empty if only references into the table changed.
     pub records: Vec<RecordChange<M>>,
-    pub(crate) keys: Vec<Vec<(Entry<M::Key>, bool)>>,
-    pub(crate) referrers: Vec<(Referrer, i64)>,
+    pub(crate) keys: Vec<Vec<EntryChange<M::Key, M::Id>>>,
+    pub(crate) referrers: Vec<(Referrer<M::Id>, i64)>,
 }
 
 /// The change of one record: inserted (`old` is none), changed, or removed (`new` is none).
 pub struct RecordChange<M: Model> {
     /// The record.
-    pub id: Id,
+    pub id: M::Id,
     /// Its version before the draft.
     pub old: Option<Arc<M::Value>>,
     /// Its version after the draft.
@@ -40,12 +41,11 @@ pub struct RecordChange<M: Model> {
 impl<M: Model> ChangeSet<M> {
     /// Changes that change nothing.
     pub const fn empty() -> Self {
-        Self { tables: Vec::new(), bytes: 0 }
+        Self { tables: Vec::new(), bytes: OnceLock::new() }
     }
 
     pub(crate) fn new(tables: Vec<TableChanges<M>>) -> Self {
-        let bytes = size_of::<Self>() + tables.iter().map(TableChanges::bytes).sum::<usize>();
-        Self { tables, bytes }
+        Self { tables, bytes: OnceLock::new() }
     }
 
     /// The changed tables in ascending order.
@@ -71,25 +71,27 @@ impl<M: Model> ChangeSet<M> {
 
     /// An estimate of the memory that this change set keeps from being freed, by [`Model::weight`].
     pub fn bytes(&self) -> usize {
-        self.bytes
+        *self
+            .bytes
+            .get_or_init(|| size_of::<Self>() + self.tables.iter().map(TableChanges::bytes).sum::<usize>())
     }
 }
 
 impl<M: Model> fmt::Debug for ChangeSet<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ChangeSet").field("records", &self.len()).field("bytes", &self.bytes).finish()
+        f.debug_struct("ChangeSet").field("records", &self.len()).field("bytes", &self.bytes()).finish()
     }
 }
 
 impl<M: Model> TableChanges<M> {
     /// The change of one record, if it changed.
-    pub fn record(&self, id: &Id) -> Option<&RecordChange<M>> {
+    pub fn record(&self, id: &M::Id) -> Option<&RecordChange<M>> {
         let position = self.records.binary_search_by_key(id, |change| change.id).ok()?;
         self.records.get(position)
     }
 
     /// The keys that records gave up (false) and took (true), with the record, by index.
-    pub fn keys(&self) -> impl Iterator<Item = (IndexIx, &M::Key, Id, bool)> {
+    pub fn keys(&self) -> impl Iterator<Item = (IndexIx, &M::Key, M::Id, bool)> {
         let indexes = (0..=u16::MAX).map(IndexIx).zip(&self.keys);
         indexes.flat_map(|(index, keys)| {
             keys.iter().map(move |(entry, is_taken)| (index, &entry.key, entry.id, *is_taken))
@@ -97,7 +99,7 @@ impl<M: Model> TableChanges<M> {
     }
 
     /// By how much the counts of references into this table changed.
-    pub fn referrers(&self) -> impl Iterator<Item = &(Referrer, i64)> {
+    pub fn referrers(&self) -> impl Iterator<Item = &(Referrer<M::Id>, i64)> {
         self.referrers.iter()
     }
 
@@ -110,8 +112,8 @@ impl<M: Model> TableChanges<M> {
         let keys: usize = self.keys.iter().map(Vec::len).sum();
         size_of::<Self>()
             + values
-            + keys * size_of::<(Entry<M::Key>, bool)>()
-            + self.referrers.len() * size_of::<(Referrer, i64)>()
+            + keys * size_of::<EntryChange<M::Key, M::Id>>()
+            + self.referrers.len() * size_of::<(Referrer<M::Id>, i64)>()
     }
 }
 

@@ -13,9 +13,11 @@ use std::sync::Arc;
 
 use crate::change::{ChangeSet, RecordChange, TableChanges};
 use crate::model::{
-    Id, IndexIx, IndexKind, KeyChanges, Model, Reference, ReferenceChanges, Referrer, Step, Strength, TableIx,
+    IndexIx, IndexKind, KeyChanges, Model, Reference, ReferenceChanges, Referrer, Step, Strength, TableIx,
 };
-use crate::overlay::{Entry, Place, PlaceRange, referrer_range, summed};
+use crate::overlay::{
+    NetEntries, Place, PlaceRange, add_net, note_keys, referrer_range, summed, summed_descending,
+};
 use crate::root::Root;
 
 /// An overlay on a root: a transaction while it runs.
@@ -27,16 +29,16 @@ pub struct Draft<'r, M: Model> {
     /// By table; empty until the first write, so that a draft that only reads allocates nothing.
     tables: Vec<Option<Box<TableDraft<M>>>>,
     keys: KeyChanges<M::Key>,
-    references: ReferenceChanges,
+    references: ReferenceChanges<M::Id>,
 }
 
 struct TableDraft<M: Model> {
-    records: BTreeMap<Id, Touch<M>>,
+    records: BTreeMap<M::Id, Touch<M>>,
     inserted: usize,
     removed: usize,
-    indexes: Vec<BTreeMap<Entry<M::Key>, i64>>,
+    indexes: Vec<NetEntries<M::Key, M::Id>>,
     /// References into this table.
-    referrers: BTreeMap<Referrer, i64>,
+    referrers: BTreeMap<Referrer<M::Id>, i64>,
 }
 
 struct Touch<M: Model> {
@@ -72,7 +74,7 @@ pub struct Conflict<M: Model> {
     /// The key.
     pub key: M::Key,
     /// All records that hold it, in the order of their ids.
-    pub ids: Vec<Id>,
+    pub ids: Vec<M::Id>,
 }
 
 impl<M: Model> fmt::Debug for Conflict<M> {
@@ -112,7 +114,7 @@ impl<'r, M: Model> Draft<'r, M> {
     }
 
     /// A record by its id.
-    pub fn record(&self, table: TableIx, id: &Id) -> Option<&Arc<M::Value>> {
+    pub fn record(&self, table: TableIx, id: &M::Id) -> Option<&Arc<M::Value>> {
         match self.touch(table, id) {
             Some(touch) => touch.last.as_ref(),
             None => self.base.record(table, id),
@@ -131,7 +133,7 @@ impl<'r, M: Model> Draft<'r, M> {
     }
 
     /// All records of a table in the order of their ids.
-    pub fn scan(&self, table: TableIx) -> impl Iterator<Item = (&Id, &Arc<M::Value>)> + use<'_, M> {
+    pub fn scan(&self, table: TableIx) -> impl Iterator<Item = (M::Id, &Arc<M::Value>)> + use<'_, M> {
         let over = self.overlay(table).map(|over| over.records.iter());
         Scan { base: self.base.scan(table).peekable(), over: over.into_iter().flatten().peekable() }
     }
@@ -142,10 +144,10 @@ impl<'r, M: Model> Draft<'r, M> {
         table: TableIx,
         index: IndexIx,
         key: &M::Key,
-    ) -> impl Iterator<Item = Id> + use<'_, M> {
+    ) -> impl Iterator<Item = M::Id> + use<'_, M> {
         let over = self.index(table, index);
-        let over =
-            over.map(|entries| entries.range::<dyn Place<M::Key> + '_, _>(PlaceRange::of(key).bounds()));
+        let over = over
+            .map(|entries| entries.range::<dyn Place<M::Key, M::Id> + '_, _>(PlaceRange::of(key).bounds()));
         let over = over.into_iter().flatten().map(|(entry, net)| (entry.id, *net));
         let base = self.base.lookup(table, index, key).map(|id| (id, 1));
         summed(base, over).map(|(id, _)| id)
@@ -157,33 +159,51 @@ impl<'r, M: Model> Draft<'r, M> {
         table: TableIx,
         index: IndexIx,
         keys: R,
-    ) -> impl Iterator<Item = (&'a M::Key, Id)> + use<'a, 'r, M, R> {
+    ) -> impl Iterator<Item = (&'a M::Key, M::Id)> + use<'a, 'r, M, R> {
         let (start, end) = (keys.start_bound(), keys.end_bound());
         let base = self.base.table(table).map(|records| records.range(usize::from(index.0), start, end));
         let base = base.into_iter().flatten().map(|entry| (entry, 1));
         let over = self.index(table, index).zip(PlaceRange::between(start, end));
-        let over = over.map(|(entries, keys)| entries.range::<dyn Place<M::Key> + '_, _>(keys.bounds()));
+        let over =
+            over.map(|(entries, keys)| entries.range::<dyn Place<M::Key, M::Id> + '_, _>(keys.bounds()));
         let over = over.into_iter().flatten().map(|(entry, net)| ((&entry.key, entry.id), *net));
         summed(base, over).map(|(entry, _)| entry)
+    }
+
+    /// The same entries in the opposite order.
+    pub fn range_descending<'a, R: RangeBounds<M::Key>>(
+        &'a self,
+        table: TableIx,
+        index: IndexIx,
+        keys: R,
+    ) -> impl Iterator<Item = (&'a M::Key, M::Id)> + use<'a, 'r, M, R> {
+        let (start, end) = (keys.start_bound(), keys.end_bound());
+        let base = self.base.table(table).map(|records| records.range(usize::from(index.0), start, end));
+        let base = base.into_iter().flatten().rev().map(|entry| (entry, 1));
+        let over = self.index(table, index).zip(PlaceRange::between(start, end));
+        let over =
+            over.map(|(entries, keys)| entries.range::<dyn Place<M::Key, M::Id> + '_, _>(keys.bounds()));
+        let over = over.into_iter().flatten().rev().map(|(entry, net)| ((&entry.key, entry.id), *net));
+        summed_descending(base, over).map(|(entry, _)| entry)
     }
 
     /// Who refers to a record (that need not exist), and how many times.
     pub fn referrers(
         &self,
         target_table: TableIx,
-        target: &Id,
-    ) -> impl Iterator<Item = (Referrer, u32)> + use<'_, M> {
+        target: &M::Id,
+    ) -> impl Iterator<Item = (Referrer<M::Id>, u32)> + use<'_, M> {
         self.counted_referrers(target_table, *target, None)
             .map(|(referrer, count)| (referrer, u32::try_from(count).unwrap_or(u32::MAX)))
     }
 
     /// Whether anything refers to a record, or does so with the strength asked for.
-    pub fn has_referrer(&self, target_table: TableIx, target: &Id, strength: Option<Strength>) -> bool {
+    pub fn has_referrer(&self, target_table: TableIx, target: &M::Id, strength: Option<Strength>) -> bool {
         self.counted_referrers(target_table, *target, strength).next().is_some()
     }
 
     /// The records that were put or removed, in the order of their ids, whether they differ in the end or not.
-    pub fn touched(&self, table: TableIx) -> impl Iterator<Item = (&Id, Touched<'_, M>)> {
+    pub fn touched(&self, table: TableIx) -> impl Iterator<Item = (&M::Id, Touched<'_, M>)> {
         self.overlay(table).into_iter().flat_map(|over| &over.records).map(|(id, touch)| (id, touch.view()))
     }
 
@@ -193,17 +213,17 @@ impl<'r, M: Model> Draft<'r, M> {
     }
 
     /// What the draft did to a record, if it touched it.
-    pub fn touched_record(&self, table: TableIx, id: &Id) -> Option<Touched<'_, M>> {
+    pub fn touched_record(&self, table: TableIx, id: &M::Id) -> Option<Touched<'_, M>> {
         self.touch(table, id).map(Touch::view)
     }
 
     /// Whether a record was put or removed.
-    pub fn is_touched(&self, table: TableIx, id: &Id) -> bool {
+    pub fn is_touched(&self, table: TableIx, id: &M::Id) -> bool {
         self.touch(table, id).is_some()
     }
 
     /// Whether a record, from the base or the draft's own, was removed and not put again.
-    pub fn was_deleted_here(&self, table: TableIx, id: &Id) -> bool {
+    pub fn was_deleted_here(&self, table: TableIx, id: &M::Id) -> bool {
         self.touch(table, id).is_some_and(|touch| touch.last.is_none())
     }
 
@@ -211,15 +231,35 @@ impl<'r, M: Model> Draft<'r, M> {
     ///
     /// # Panics
     /// If the layout has no such table, or the model reports a reference into a table that it doesn't have.
-    pub fn put(&mut self, table: TableIx, id: Id, value: Arc<M::Value>, delta: M::Delta) {
-        self.step(table, id, Some(value), delta);
+    pub fn put(&mut self, table: TableIx, id: M::Id, value: Arc<M::Value>, delta: M::Delta) {
+        self.step(table, id, None, Some(value), delta);
+    }
+
+    /// Replaces a record whose version in this draft, `old`, the caller has at hand, which spares looking it up.
+    /// Whether the draft had touched the record before.
+    ///
+    /// # Panics
+    /// As [`put`](Self::put).
+    pub fn replace(
+        &mut self,
+        table: TableIx,
+        id: M::Id,
+        old: Arc<M::Value>,
+        new: Arc<M::Value>,
+        delta: M::Delta,
+    ) -> bool {
+        debug_assert!(
+            self.record(table, &id).is_some_and(|last| Arc::ptr_eq(last, &old)),
+            "its last version"
+        );
+        self.step(table, id, Some(old), Some(new), delta)
     }
 
     /// Removes a record; false if there was none.
-    pub fn remove(&mut self, table: TableIx, id: &Id) -> bool {
+    pub fn remove(&mut self, table: TableIx, id: &M::Id) -> bool {
         let exists = self.record(table, id).is_some();
         if exists {
-            self.step(table, *id, None, M::Delta::default());
+            self.step(table, *id, None, None, M::Delta::default());
         }
         exists
     }
@@ -228,7 +268,7 @@ impl<'r, M: Model> Draft<'r, M> {
     ///
     /// Its keys and references have netted out. False, and nothing happens, if it is not touched, or exists on one
     /// side only.
-    pub fn forget(&mut self, table: TableIx, id: &Id) -> bool {
+    pub fn forget(&mut self, table: TableIx, id: &M::Id) -> bool {
         let Some(over) = self.tables.get_mut(usize::from(table.0)).and_then(Option::as_mut) else {
             return false;
         };
@@ -284,7 +324,7 @@ impl<'r, M: Model> Draft<'r, M> {
         &'a self,
         table: TableIx,
         index: IndexIx,
-        entries: &'a BTreeMap<Entry<M::Key>, i64>,
+        entries: &'a NetEntries<M::Key, M::Id>,
     ) -> impl Iterator<Item = Conflict<M>> + use<'a, 'r, M> {
         let taken = entries.iter().filter(|(_, net)| **net > 0).map(|(entry, _)| &entry.key);
         taken.filter_map(move |key| {
@@ -294,22 +334,37 @@ impl<'r, M: Model> Draft<'r, M> {
         })
     }
 
-    fn step(&mut self, table: TableIx, id: Id, new: Option<Arc<M::Value>>, delta: M::Delta) {
+    /// Whether the record had been touched before; `base_version` is its version in the base in case it was not, if
+    /// that is known.
+    fn step(
+        &mut self,
+        table: TableIx,
+        id: M::Id,
+        base_version: Option<Arc<M::Value>>,
+        new: Option<Arc<M::Value>>,
+        delta: M::Delta,
+    ) -> bool {
         let (base, meta) = (self.base, self.base.meta());
         let mut references = std::mem::take(&mut self.references);
         let mut keys = std::mem::take(&mut self.keys);
         let over = self.overlay_mut(table);
-        let touch = over.records.entry(id).or_insert_with(|| {
-            let first = base.record(table, &id).cloned();
-            Touch { last: first.clone(), first, delta: M::Delta::default() }
-        });
+        let (touch, was_touched) = match over.records.entry(id) {
+            btree_map::Entry::Occupied(touched) => (touched.into_mut(), true),
+            btree_map::Entry::Vacant(place) => {
+                let first = base_version.or_else(|| base.record(table, &id).cloned());
+                let touch = Touch { last: first.clone(), first, delta: M::Delta::default() };
+                (place.insert(touch), false)
+            }
+        };
         match (&touch.last, &new) {
             (None, Some(_)) => over.inserted += 1,
             (Some(_), None) => over.removed += 1,
             _ => {}
         }
         let step = Step { old: touch.last.as_deref(), new: new.as_deref(), delta: &delta };
-        for (index, entries) in (0..).map(IndexIx).zip(&mut over.indexes) {
+        let kinds = base.layout().get(usize::from(table.0)).map(|layout| &layout.indexes);
+        let indexes = (0..).map(IndexIx).zip(kinds.into_iter().flatten()).zip(&mut over.indexes);
+        for ((index, _), entries) in indexes.filter(|((_, kind), _)| **kind != IndexKind::Absent) {
             M::keys(meta, table, index, &step, &mut keys);
             note_keys(entries, id, &mut keys);
         }
@@ -322,14 +377,15 @@ impl<'r, M: Model> Draft<'r, M> {
         }
         self.references = references;
         self.keys = keys;
+        was_touched
     }
 
     fn counted_referrers(
         &self,
         target_table: TableIx,
-        target: Id,
+        target: M::Id,
         strength: Option<Strength>,
-    ) -> impl Iterator<Item = (Referrer, i64)> + use<'_, M> {
+    ) -> impl Iterator<Item = (Referrer<M::Id>, i64)> + use<'_, M> {
         let base = self.base.table(target_table).into_iter();
         let base = base.flat_map(move |records| records.referrers(target, strength));
         let over = self.overlay(target_table).into_iter();
@@ -361,11 +417,11 @@ impl<'r, M: Model> Draft<'r, M> {
         self.tables[position].get_or_insert_with(|| Box::new(TableDraft::new(indexes.len())))
     }
 
-    fn touch(&self, table: TableIx, id: &Id) -> Option<&Touch<M>> {
+    fn touch(&self, table: TableIx, id: &M::Id) -> Option<&Touch<M>> {
         self.overlay(table)?.records.get(id)
     }
 
-    fn index(&self, table: TableIx, index: IndexIx) -> Option<&BTreeMap<Entry<M::Key>, i64>> {
+    fn index(&self, table: TableIx, index: IndexIx) -> Option<&NetEntries<M::Key, M::Id>> {
         self.overlay(table)?.indexes.get(usize::from(index.0))
     }
 }
@@ -382,21 +438,17 @@ impl<M: Model> TableDraft<M> {
     }
 
     fn into_changes(self, table: TableIx) -> TableChanges<M> {
-        let records = self.records.into_iter().filter(|(_, touch)| !touch.is_unchanged());
-        let records = records.map(|(id, Touch { first, last, delta })| RecordChange {
+        let mut records = Vec::with_capacity(self.records.len());
+        let changed = self.records.into_iter().filter(|(_, touch)| !touch.is_unchanged());
+        records.extend(changed.map(|(id, Touch { first, last, delta })| RecordChange {
             id,
             old: first,
             new: last,
             delta,
-        });
+        }));
         let keys = self.indexes.into_iter();
         let keys = keys.map(|entries| entries.into_iter().map(|(entry, net)| (entry, net > 0)).collect());
-        TableChanges {
-            table,
-            records: records.collect(),
-            keys: keys.collect(),
-            referrers: self.referrers.into_iter().collect(),
-        }
+        TableChanges { table, records, keys: keys.collect(), referrers: self.referrers.into_iter().collect() }
     }
 }
 
@@ -432,53 +484,21 @@ struct Scan<A: Iterator, B: Iterator> {
 
 impl<'a, M: Model, A, B> Iterator for Scan<A, B>
 where
-    A: Iterator<Item = (&'a Id, &'a Arc<M::Value>)>,
-    B: Iterator<Item = (&'a Id, &'a Touch<M>)>,
+    A: Iterator<Item = (M::Id, &'a Arc<M::Value>)>,
+    B: Iterator<Item = (&'a M::Id, &'a Touch<M>)>,
 {
-    type Item = (&'a Id, &'a Arc<M::Value>);
+    type Item = (M::Id, &'a Arc<M::Value>);
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let Some((over, _)) = self.over.peek() else { return self.base.next() };
-            if let Some(untouched) = self.base.next_if(|(id, _)| id < over) {
+            if let Some(untouched) = self.base.next_if(|(id, _)| id < *over) {
                 return Some(untouched);
             }
             let (id, touch) = self.over.next()?;
-            self.base.next_if(|(base, _)| *base == id);
+            self.base.next_if(|(base, _)| base == id);
             if let Some(last) = &touch.last {
-                return Some((id, last));
-            }
-        }
-    }
-}
-
-fn note_keys<K: Ord>(entries: &mut BTreeMap<Entry<K>, i64>, id: Id, keys: &mut KeyChanges<K>) {
-    // Most steps leave most keys alone.
-    if keys.removed == keys.added {
-        keys.removed.clear();
-        keys.added.clear();
-        return;
-    }
-    for key in keys.removed.drain(..) {
-        add_net(entries, Entry { key, id }, -1);
-    }
-    for key in keys.added.drain(..) {
-        add_net(entries, Entry { key, id }, 1);
-    }
-}
-
-/// Counts that come to nothing are left out, so that what was taken and given back within the draft leaves no trace.
-fn add_net<T: Ord>(counts: &mut BTreeMap<T, i64>, thing: T, net: i64) {
-    match counts.entry(thing) {
-        btree_map::Entry::Vacant(vacant) => {
-            if net != 0 {
-                vacant.insert(net);
-            }
-        }
-        btree_map::Entry::Occupied(mut occupied) => {
-            *occupied.get_mut() += net;
-            if *occupied.get() == 0 {
-                occupied.remove();
+                return Some((*id, last));
             }
         }
     }

@@ -18,6 +18,7 @@
 //! struct Hosts;
 //!
 //! impl Model for Hosts {
+//!     type Id = Uuid;
 //!     type Value = String; // the address
 //!     type Key = String;
 //!     type Delta = ();
@@ -31,7 +32,7 @@
 //!         out.removed.extend(step.old.cloned());
 //!         out.added.extend(step.new.cloned());
 //!     }
-//!     fn references(_: &(), _: TableIx, _: &Step<'_, Self>, _: &mut ReferenceChanges) {}
+//!     fn references(_: &(), _: TableIx, _: &Step<'_, Self>, _: &mut ReferenceChanges<Uuid>) {}
 //!     fn merge(_: &mut (), _: ()) {}
 //! }
 //!
@@ -40,7 +41,7 @@
 //! let mut root = Root::<Hosts>::new(Arc::new(()));
 //!
 //! let mut draft = Draft::new(&root);
-//! let first = Id::from_u128(1);
+//! let first = Uuid::from_u128(1);
 //! draft.put(HOSTS, first, Arc::new("192.0.2.1".to_owned()), ());
 //! let changes = draft.finish()?;
 //! root.apply(&changes);
@@ -48,7 +49,7 @@
 //!
 //! // A second record with the same key is refused, and nothing of it is left.
 //! let mut draft = Draft::new(&root);
-//! draft.put(HOSTS, Id::from_u128(2), Arc::new("192.0.2.1".to_owned()), ());
+//! draft.put(HOSTS, Uuid::from_u128(2), Arc::new("192.0.2.1".to_owned()), ());
 //! let conflict = draft.finish().unwrap_err();
 //! assert_eq!(conflict.ids.len(), 2);
 //! assert_eq!(root.len(HOSTS), 1);
@@ -60,13 +61,16 @@
 pub use change::{ChangeSet, RecordChange, TableChanges};
 pub use draft::{Conflict, Draft, Touched};
 pub use feed::{Behind, Entry, Feed, HISTORY_BYTES_MAX_DEFAULT};
+pub use id::{RecordId, RecordNumber};
+pub use index_builder::{CATCH_UP_RECORDS_MAX, IndexBuilder, IndexRefusal, RefusedIndexes};
 pub use journal::{AppendError, Commit, Journal, NullJournal};
 pub use merge::{MergedChange, MergedChanges, merge};
 pub use model::{
-    Id, IndexIx, IndexKind, KeyChanges, Model, Reference, ReferenceChanges, Referrer, Step, Strength,
-    TableIx, TableLayout,
+    IndexIx, IndexKind, KeyChanges, Model, Reference, ReferenceChanges, Referrer, Step, Strength, TableIx,
+    TableLayout,
 };
 pub use pipeline::{Batch, Closed, CompactionOutcome, Host, Outcome, Pipeline, PipelineOptions};
+pub use posting::{Posting, PostingIter};
 pub use publication::{Publication, Reader, RootGuard};
 pub use reclaim::{Reclaimer, Retired};
 pub use root::Root;
@@ -74,14 +78,22 @@ pub use uuid::Uuid;
 
 mod change;
 mod draft;
+mod either;
 mod feed;
+mod id;
+mod index;
+mod index_builder;
 mod journal;
+mod loading;
 mod merge;
 mod model;
+mod number_map;
 mod overlay;
 mod pipeline;
+mod posting;
 mod publication;
 mod reclaim;
+mod records;
 mod root;
 pub mod sim;
 pub mod storage;

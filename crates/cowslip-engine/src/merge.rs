@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::change::ChangeSet;
-use crate::model::{Id, Model, TableIx};
+use crate::model::{Model, TableIx};
 
 /// The change of one record over several change sets.
 pub struct MergedChange<'a, M: Model> {
@@ -21,7 +21,7 @@ pub struct MergedChange<'a, M: Model> {
 }
 
 /// The changed records of each changed table.
-pub type MergedChanges<'a, M> = BTreeMap<TableIx, BTreeMap<Id, MergedChange<'a, M>>>;
+pub type MergedChanges<'a, M> = BTreeMap<TableIx, BTreeMap<<M as Model>::Id, MergedChange<'a, M>>>;
 
 /// Merges change sets that follow one another.
 pub fn merge<'a, M: Model>(sets: impl IntoIterator<Item = &'a ChangeSet<M>>) -> MergedChanges<'a, M> {

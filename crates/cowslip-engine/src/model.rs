@@ -5,10 +5,7 @@
 //! model gives equal answers, because a key that was added from one version of a record is removed by asking about a
 //! change away from that version.
 
-use uuid::Uuid;
-
-/// The identity of a record: a row's `_uuid`, an entry's `entryUUID`.
-pub type Id = Uuid;
+use crate::id::RecordId;
 
 /// The position of a table in the model's layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,13 +15,18 @@ pub struct TableIx(pub u16);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IndexIx(pub u16);
 
-/// Whether an index also demands uniqueness.
+/// What an index demands of its keys, and how it keeps their records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IndexKind {
     /// At most one record per key, checked when a draft is finished.
     Primary,
     /// Any number of records per key.
     Secondary,
+    /// Any number of records per key, as a [`Posting`](crate::Posting) where ids are
+    /// [dense numbers](crate::RecordNumber); elsewhere the same as `Secondary`.
+    Postings,
+    /// No index: the slot of one that was removed, so that the others keep their numbers. It costs nothing and is empty.
+    Absent,
 }
 
 /// The indexes of one table.
@@ -48,34 +50,36 @@ pub enum Strength {
 /// The order of the fields is the order of the map it lives in (the *target* table's), so that everything that refers
 /// to one target, or everything that does so strongly, is one range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Referrer {
+pub struct Referrer<I> {
     /// The record referred to.
-    pub target: Id,
+    pub target: I,
     /// The strength of the reference.
     pub strength: Strength,
     /// The table of the record that refers.
     pub table: TableIx,
     /// The record that refers.
-    pub source: Id,
+    pub source: I,
     /// The column or attribute it refers with.
-    pub slot: u16,
+    pub slot: u32,
 }
 
 /// One record that another refers to, as it is seen from the source's side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Reference {
+pub struct Reference<I> {
     /// The table of the target.
     pub table: TableIx,
     /// The record referred to; it need not exist.
-    pub target: Id,
+    pub target: I,
     /// The strength of the reference.
     pub strength: Strength,
     /// The column or attribute the source refers with.
-    pub slot: u16,
+    pub slot: u32,
 }
 
 /// What a protocol tells the engine about its records.
 pub trait Model: Sized + Send + Sync + 'static {
+    /// What identifies a record.
+    type Id: RecordId;
     /// One version of a record. It is kept behind an `Arc` and never changed.
     type Value: Send + Sync + 'static;
     /// A key in an index. One type serves all indexes of all tables.
@@ -105,7 +109,12 @@ pub trait Model: Sized + Send + Sync + 'static {
     );
 
     /// The references that a step takes away from and gives to its record.
-    fn references(meta: &Self::Meta, table: TableIx, step: &Step<'_, Self>, out: &mut ReferenceChanges);
+    fn references(
+        meta: &Self::Meta,
+        table: TableIx,
+        step: &Step<'_, Self>,
+        out: &mut ReferenceChanges<Self::Id>,
+    );
 
     /// Combines two deltas of one record; `step` happened after `into`.
     fn merge(into: &mut Self::Delta, step: Self::Delta);
@@ -160,25 +169,31 @@ impl<K> Default for KeyChanges<K> {
 }
 
 /// The references that a step takes from a record (`-n`) and gives to it (`+n`). A reused buffer.
-#[derive(Clone, Debug, Default)]
-pub struct ReferenceChanges {
+#[derive(Clone, Debug)]
+pub struct ReferenceChanges<I> {
     /// References and by how much their count changes. One reference may appear several times; the counts add up.
-    pub changes: Vec<(Reference, i64)>,
+    pub changes: Vec<(Reference<I>, i64)>,
 }
 
-impl ReferenceChanges {
+impl<I> Default for ReferenceChanges<I> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<I> ReferenceChanges<I> {
     /// No changes.
     pub const fn new() -> Self {
         Self { changes: Vec::new() }
     }
 
     /// Notes one more occurrence of a reference.
-    pub fn add(&mut self, reference: Reference) {
+    pub fn add(&mut self, reference: Reference<I>) {
         self.changes.push((reference, 1));
     }
 
     /// Notes one occurrence less of a reference.
-    pub fn remove(&mut self, reference: Reference) {
+    pub fn remove(&mut self, reference: Reference<I>) {
         self.changes.push((reference, -1));
     }
 }

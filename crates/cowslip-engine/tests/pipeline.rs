@@ -8,12 +8,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use cowslip_engine::sim::{Fault, SimDisk};
 use cowslip_engine::{
-    Batch, ChangeSet, CompactionOutcome, Draft, Host, Id, Model, Outcome, Pipeline, PipelineOptions, TableIx,
+    Batch, ChangeSet, CompactionOutcome, Draft, Host, Model, Outcome, Pipeline, PipelineOptions, TableIx,
     merge,
 };
 use proptest::prelude::*;
 use toy::journal::{Opened, ToyJournal, open};
-use toy::{Item, Plain, TABLES, TagDelta, Toy, assert_root_is, put};
+use toy::{Id, Item, Plain, TABLES, TagDelta, Toy, assert_root_is, put};
 
 const HISTORY_BYTES: usize = 4000;
 
@@ -164,7 +164,7 @@ fn assert_merged<'a>(sets: impl Iterator<Item = &'a ChangeSet<Toy>>, mut before:
             if let (Some(old), Some(new), Some(deltas)) = (change.old, change.new, change.deltas) {
                 let mut whole = TagDelta::default();
                 for delta in deltas {
-                    Toy::merge(&mut whole, delta.clone());
+                    <Toy>::merge(&mut whole, delta.clone());
                 }
                 assert_eq!(whole, TagDelta::between(old, new));
             }

@@ -13,7 +13,7 @@ use cowslip_engine::sim::{Fault, SimDisk};
 use cowslip_engine::storage::{FileSystem, LockError, OpenMode, Storage};
 use cowslip_engine::*;
 use toy::journal::{Opened, ToyJournal, open};
-use toy::{Item, TABLES, Toy, put};
+use toy::{Id, Item, TABLES, Toy, put};
 
 const WAIT: Duration = Duration::from_secs(20);
 
@@ -284,6 +284,7 @@ impl Drop for Noisy {
 struct Noise<const BYTES: usize>;
 
 impl<const BYTES: usize> Model for Noise<BYTES> {
+    type Id = Id;
     type Value = Noisy;
     type Key = u8;
     type Delta = ();
@@ -294,7 +295,7 @@ impl<const BYTES: usize> Model for Noise<BYTES> {
         vec![TableLayout::default()]
     }
     fn keys(_: &(), _: TableIx, _: IndexIx, _: &Step<'_, Self>, _: &mut KeyChanges<u8>) {}
-    fn references(_: &(), _: TableIx, _: &Step<'_, Self>, _: &mut ReferenceChanges) {}
+    fn references(_: &(), _: TableIx, _: &Step<'_, Self>, _: &mut ReferenceChanges<Id>) {}
     fn merge(_: &mut (), (): ()) {}
     fn weight(_: &Noisy) -> usize {
         BYTES

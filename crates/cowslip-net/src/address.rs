@@ -1,5 +1,8 @@
 //! Where to listen and where to connect, in the words of OVSDB's tools: `punix:FILE`, `ptcp:[PORT][:IP]`, `unix:FILE`,
-//! `tcp:HOST:PORT`. IPv6 addresses stand in brackets.
+//! `tcp:HOST:PORT`, `ssl:HOST:PORT`. IPv6 addresses stand in brackets.
+//!
+//! An [`Endpoint`]'s text is where a client goes, a [`Remote`]'s how a server meets its clients. Servers have no TLS in this
+//! version, so `ssl:` is an endpoint only, and `pssl:` is refused.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -7,6 +10,12 @@ use std::str::FromStr;
 
 /// The port that the Internet Assigned Numbers Authority gave to OVSDB.
 pub const OVSDB_PORT: u16 = 6640;
+
+/// What a server takes.
+const REMOTES: &str = "punix:, ptcp:, unix: or tcp:";
+
+/// What a client takes.
+const ENDPOINTS: &str = "unix:, tcp: or ssl:";
 
 /// One end of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +27,13 @@ pub enum Endpoint {
         /// The host, without brackets.
         host: String,
         /// The port; 0 lets the system choose when listening.
+        port: u16,
+    },
+    /// The same with TLS on it.
+    Tls {
+        /// The host, without brackets.
+        host: String,
+        /// The port.
         port: u16,
     },
 }
@@ -35,8 +51,15 @@ pub enum Remote {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// A method that this program does not offer (yet).
+    /// A method that is not offered here (yet).
     Unsupported {
+        /// The text before the colon.
+        method: String,
+        /// Those that are.
+        offered: &'static str,
+    },
+    /// TLS, where a server is to meet its clients with it.
+    ServerTls {
         /// The text before the colon.
         method: String,
     },
@@ -52,8 +75,11 @@ pub enum AddressError {
 impl fmt::Display for AddressError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            AddressError::Unsupported { method } => {
-                write!(f, "connection method \"{method}\" is not supported; use punix:, ptcp:, unix: or tcp:")
+            AddressError::Unsupported { method, offered } => {
+                write!(f, "connection method \"{method}\" is not supported; use {offered}")
+            }
+            AddressError::ServerTls { method } => {
+                write!(f, "servers do not support TLS ({method}:) in this version; use {REMOTES}")
             }
             AddressError::Malformed { text, expected } => {
                 write!(f, "\"{text}\" is not of the form {expected}")
@@ -68,8 +94,8 @@ impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Endpoint::Unix(path) => write!(f, "unix:{}", path.display()),
-            Endpoint::Tcp { host, port } if host.contains(':') => write!(f, "tcp:[{host}]:{port}"),
-            Endpoint::Tcp { host, port } => write!(f, "tcp:{host}:{port}"),
+            Endpoint::Tcp { host, port } => write!(f, "tcp:{}:{port}", Bracketed(host)),
+            Endpoint::Tls { host, port } => write!(f, "ssl:{}:{port}", Bracketed(host)),
         }
     }
 }
@@ -79,10 +105,54 @@ impl fmt::Display for Remote {
         match self {
             Remote::Connect(endpoint) => endpoint.fmt(f),
             Remote::Listen(Endpoint::Unix(path)) => write!(f, "punix:{}", path.display()),
-            Remote::Listen(Endpoint::Tcp { host, port }) if host.contains(':') => {
-                write!(f, "ptcp:{port}:[{host}]")
-            }
-            Remote::Listen(Endpoint::Tcp { host, port }) => write!(f, "ptcp:{port}:{host}"),
+            Remote::Listen(Endpoint::Tcp { host, port }) => write!(f, "ptcp:{port}:{}", Bracketed(host)),
+            Remote::Listen(Endpoint::Tls { host, port }) => write!(f, "pssl:{port}:{}", Bracketed(host)),
+        }
+    }
+}
+
+/// A host as it stands before a port.
+struct Bracketed<'a>(&'a str);
+
+impl fmt::Display for Bracketed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.contains(':') {
+            true => write!(f, "[{}]", self.0),
+            false => f.write_str(self.0),
+        }
+    }
+}
+
+/// Cuts the method off an address.
+fn method_of(text: &str) -> Result<(&str, &str), AddressError> {
+    let malformed = || AddressError::Malformed { text: text.to_string(), expected: "METHOD:ADDRESS" };
+    text.split_once(':').ok_or_else(malformed)
+}
+
+impl FromStr for Endpoint {
+    type Err = AddressError;
+
+    /// Takes the address that a client connects to.
+    ///
+    /// ```
+    /// use cowslip_net::address::Endpoint;
+    /// let endpoint: Endpoint = "ssl:192.0.2.1".parse().unwrap();
+    /// assert_eq!(endpoint.to_string(), "ssl:192.0.2.1:6640");
+    /// ```
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let malformed = |expected| AddressError::Malformed { text: text.to_string(), expected };
+        let (method, rest) = method_of(text)?;
+        let host_and_port = |expected| {
+            let (host, port) = split_host(rest).ok_or_else(|| malformed(expected))?;
+            let port = if port.is_empty() { Some(OVSDB_PORT) } else { port.parse().ok() };
+            Ok((host.to_string(), port.ok_or_else(|| malformed(expected))?))
+        };
+        match method {
+            "unix" if rest.is_empty() => Err(malformed("unix:FILE")),
+            "unix" => Ok(Endpoint::Unix(rest.into())),
+            "tcp" => host_and_port("tcp:HOST:PORT").map(|(host, port)| Endpoint::Tcp { host, port }),
+            "ssl" => host_and_port("ssl:HOST:PORT").map(|(host, port)| Endpoint::Tls { host, port }),
+            _ => Err(AddressError::Unsupported { method: method.to_string(), offered: ENDPOINTS }),
         }
     }
 }
@@ -98,12 +168,12 @@ impl FromStr for Remote {
     /// ```
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let malformed = |expected| AddressError::Malformed { text: text.to_string(), expected };
-        let (method, rest) = text.split_once(':').ok_or_else(|| malformed("METHOD:ADDRESS"))?;
+        let (method, rest) = method_of(text)?;
         match method {
             "punix" if !rest.is_empty() => Ok(Remote::Listen(Endpoint::Unix(rest.into()))),
-            "unix" if !rest.is_empty() => Ok(Remote::Connect(Endpoint::Unix(rest.into()))),
             "punix" => Err(malformed("punix:FILE")),
-            "unix" => Err(malformed("unix:FILE")),
+            "unix" | "tcp" => text.parse().map(Remote::Connect),
+            "ssl" | "pssl" => Err(AddressError::ServerTls { method: method.to_string() }),
             "ptcp" => {
                 let (port, host) = rest.split_once(':').unwrap_or((rest, ""));
                 let port = if port.is_empty() { Some(OVSDB_PORT) } else { port.parse().ok() };
@@ -111,13 +181,7 @@ impl FromStr for Remote {
                 let host = if host.is_empty() { "0.0.0.0" } else { unbracketed(host) };
                 Ok(Remote::Listen(Endpoint::Tcp { host: host.to_string(), port }))
             }
-            "tcp" => {
-                let (host, port) = split_host(rest).ok_or_else(|| malformed("tcp:HOST:PORT"))?;
-                let port = if port.is_empty() { Some(OVSDB_PORT) } else { port.parse().ok() };
-                let port = port.ok_or_else(|| malformed("tcp:HOST:PORT"))?;
-                Ok(Remote::Connect(Endpoint::Tcp { host: host.to_string(), port }))
-            }
-            _ => Err(AddressError::Unsupported { method: method.to_string() }),
+            _ => Err(AddressError::Unsupported { method: method.to_string(), offered: REMOTES }),
         }
     }
 }
@@ -128,7 +192,7 @@ impl Remote {
     pub fn in_directory(self, directory: &Path) -> Self {
         let place = |endpoint| match endpoint {
             Endpoint::Unix(path) => Endpoint::Unix(directory.join(path)),
-            tcp => tcp,
+            other => other,
         };
         match self {
             Remote::Listen(endpoint) => Remote::Listen(place(endpoint)),
@@ -175,11 +239,31 @@ mod tests {
         check("ptcp:x", "error: \"ptcp:x\" is not of the form ptcp:[PORT][:IP]");
         check(
             "ssl:a:1",
-            "error: connection method \"ssl\" is not supported; use punix:, ptcp:, unix: or tcp:",
+            "error: servers do not support TLS (ssl:) in this version; use punix:, ptcp:, unix: or tcp:",
         );
+        check("db:a", "error: connection method \"db\" is not supported; use punix:, ptcp:, unix: or tcp:");
+        check("tcp", "error: \"tcp\" is not of the form METHOD:ADDRESS");
         assert_eq!(
             "punix:s".parse::<Remote>().unwrap().in_directory(Path::new("/r")).to_string(),
             "punix:/r/s"
         );
+    }
+
+    #[test]
+    fn endpoints() {
+        let check = |text: &str, want: &str| {
+            let got = match text.parse::<Endpoint>() {
+                Ok(endpoint) => endpoint.to_string(),
+                Err(error) => format!("error: {error}"),
+            };
+            assert_eq!(got, want);
+        };
+        check("ssl:[::1]", "ssl:[::1]:6640");
+        check("ssl:db.example:6641", "ssl:db.example:6641");
+        check("tcp:a:1", "tcp:a:1");
+        check("unix:a b", "unix:a b");
+        check("ssl:", "error: \"ssl:\" is not of the form ssl:HOST:PORT");
+        check("ssl:a:70000", "error: \"ssl:a:70000\" is not of the form ssl:HOST:PORT");
+        check("pssl:1", "error: connection method \"pssl\" is not supported; use unix:, tcp: or ssl:");
     }
 }

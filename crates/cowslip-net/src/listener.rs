@@ -54,6 +54,9 @@ impl Listener {
                 let remote = Remote::Listen(Endpoint::Tcp { host: host.clone(), port });
                 Ok(Listener { socket: Socket::Tcp(listener), remote })
             }
+            Endpoint::Tls { .. } => {
+                Err(io::Error::new(io::ErrorKind::Unsupported, "listening with TLS (pssl:) is not supported"))
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The client: how it is made, and what can be done with it.
 
+use crate::connection::Connection;
 use crate::driver;
-use crate::encode::write_operation;
 use crate::error::{BuildError, ClientError, Duplicate, Failure, Refusal, TransactError};
 use crate::events::{Batch, Events, EventsError};
 use crate::filter::Filter;
@@ -9,32 +9,57 @@ use crate::model::Model;
 use crate::options::{self, Options};
 use crate::plan::{Index, Monitor};
 use crate::results::Results;
-use crate::shared::{Answer, Command, InFlight, Inner, Shared, Statistics, Waiting};
+use crate::shared::{Command, Shared};
 use crate::snapshot::{Snapshot, SnapshotReader};
 use crate::state::State;
+use crate::ticket::{Ticket, is_same_schema};
 use crate::transaction::Transaction;
-use crate::validation::{self, Changed, Footprint, Guard, Validation};
+use crate::validation::{self, Validation};
 use cowslip_engine::{ChangeSet, Reclaimer, Root};
-use cowslip_ovsdb::json::write_str;
+use cowslip_net::tls::{TlsError, TlsOptions};
 use cowslip_ovsdb::row::Ovsdb;
 use cowslip_ovsdb::schema::Schema;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tokio::sync::{broadcast, oneshot, watch};
+use tokio::sync::{broadcast, watch};
 
 /// Makes a client.
 #[derive(Clone, Debug)]
 pub struct ClientBuilder {
     options: Options,
     endpoints: Vec<String>,
+    /// Another client's, to be shared.
+    connection: Option<Arc<Connection>>,
 }
 
 impl ClientBuilder {
-    /// Adds a server: `unix:FILE` or `tcp:HOST:PORT`. They are tried in order.
+    /// Adds a server: `unix:FILE`, `tcp:HOST:PORT` or `ssl:HOST:PORT` (which needs [`tls`](Self::tls)). They are tried
+    /// in order.
     #[must_use]
     pub fn endpoint(mut self, endpoint: &str) -> Self {
         self.endpoints.push(endpoint.to_string());
+        self
+    }
+
+    /// What `ssl:` endpoints need: the CA's certificate, and what this client shows of itself. The files are read before
+    /// each connection, so that certificates can be replaced while the client runs.
+    ///
+    /// ```no_run
+    /// use cowslip_ovsdb_client::{Client, Monitor, TlsOptions};
+    /// # async fn example() -> Result<(), cowslip_ovsdb_client::ClientError> {
+    /// let client = Client::builder("OVN_Northbound")
+    ///     .endpoint("ssl:192.0.2.1:6641")
+    ///     .tls(TlsOptions::new("/etc/ovn/cacert.pem").identity("/etc/ovn/key.pem", "/etc/ovn/cert.pem"))
+    ///     .monitor(Monitor::everything())
+    ///     .connect()
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn tls(mut self, tls: TlsOptions) -> Self {
+        self.options.tls = Some(tls);
         self
     }
 
@@ -69,20 +94,30 @@ impl ClientBuilder {
     /// Starts the client without waiting for a server; must be called within a tokio runtime.
     ///
     /// # Errors
-    /// An endpoint cannot be used, or the system refused a thread.
-    pub fn start(mut self) -> Result<Client, ClientError> {
+    /// An endpoint or a TLS file cannot be used, a monitor's filter asks for what no monitor can, the system refused a thread, or the connection to be shared is closed or
+    /// full.
+    pub fn start(self) -> Result<Client, ClientError> {
+        self.options.monitor.check()?;
         let endpoints = self.endpoints.iter().map(|text| options::endpoint(text));
-        self.options.endpoints = endpoints.collect::<Result<_, _>>()?;
-        if self.options.endpoints.is_empty() {
-            return Err(ClientError::NoEndpoint);
-        }
+        let endpoints = endpoints.collect::<Result<Vec<_>, _>>()?;
+        let (connection, is_new) = match (self.connection, endpoints.first()) {
+            (None, _) => (Arc::new(Connection::new(self.options.clone(), endpoints)?), true),
+            (Some(connection), None) => (connection, false),
+            (Some(_), Some(endpoint)) => {
+                let reason = "the connection is another client's, and has its endpoints".to_string();
+                return Err(ClientError::Endpoint { endpoint: endpoint.to_string(), reason });
+            }
+        };
         let empty = Schema::parse(br#"{"name":"none","tables":{}}"#);
         let root = Root::<Ovsdb>::new(Arc::new(empty.expect("the empty schema is part of the program")));
         let reclaimer = Reclaimer::start("cowslip-client")
             .map_err(|error| ClientError::Thread { reason: error.to_string() })?;
-        let shared = Arc::new(Shared::new(self.options, root, reclaimer));
-        tokio::spawn(driver::run(shared.clone()));
-        Ok(Client { handle: Arc::new(Handle { shared }) })
+        let make = |place| Shared::new(self.options, root, reclaimer, &connection, place);
+        let shared = connection.join(make)?;
+        if is_new {
+            tokio::spawn(driver::run(connection.clone()));
+        }
+        Ok(Client { handle: Arc::new(Handle { shared, connection }) })
     }
 
     /// Starts the client and waits for a synchronised cache.
@@ -105,6 +140,7 @@ pub struct Client {
 
 struct Handle {
     shared: Arc<Shared>,
+    connection: Arc<Connection>,
 }
 
 impl Drop for Handle {
@@ -166,7 +202,47 @@ pub struct DryRun {
 impl Client {
     /// Begins to make a client of a database.
     pub fn builder(database: &str) -> ClientBuilder {
-        ClientBuilder { options: Options::new(database), endpoints: Vec::new() }
+        ClientBuilder { options: Options::new(database), endpoints: Vec::new(), connection: None }
+    }
+
+    /// Begins to make a client of another database of the same server, over this client's connection: with a cache,
+    /// monitors, indexes and transactions of its own, and the settings of this one where they are not changed. It is
+    /// brought up to date on each reconnection like this one.
+    ///
+    /// * The connection closes with the last of its clients; each may be closed alone.
+    /// * If the server lacks one of the databases, or its schema does not fit, or it is not the leader that
+    ///   [`Options::leader_only`] asks for, that client waits and tries again from time to time, and the others go on; the
+    ///   next server is tried when no client can use this one. Databases with leaders of their own are better served by
+    ///   a connection for each.
+    /// * To the server they are one: [locks](Self::lock) belong to all of them together.
+    ///
+    /// ```no_run
+    /// # use cowslip_ovsdb_client::{Client, Monitor};
+    /// # async fn example(vswitch: Client) -> Result<(), cowslip_ovsdb_client::ClientError> {
+    /// let north = vswitch.database("OVN_Northbound").monitor(Monitor::everything()).connect().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn database(&self, database: &str) -> ClientBuilder {
+        ClientBuilder {
+            options: self.shared().options.for_database(database),
+            endpoints: Vec::new(),
+            connection: Some(self.handle.connection.clone()),
+        }
+    }
+
+    /// Reads the TLS files again now, instead of before the next connection; tells whether they are others than before.
+    /// The present connection goes on as it is. Without TLS there is nothing to read.
+    ///
+    /// # Errors
+    /// The files do not work; the ones before stay in use.
+    pub fn reload_certificates(&self) -> Result<bool, TlsError> {
+        self.handle.connection.connector.tls().map_or(Ok(false), |tls| tls.reload())
+    }
+
+    /// Why the TLS files, as they were when last read, are not in use; none if they are.
+    pub fn certificate_problem(&self) -> Option<TlsError> {
+        self.handle.connection.connector.tls().and_then(|tls| tls.problem())
     }
 
     fn shared(&self) -> &Arc<Shared> {
@@ -298,7 +374,7 @@ impl Client {
         let snapshot = self.snapshot();
         if let Some(filter) = &filter {
             let ix = crate::filter::table_of(snapshot.schema(), table)?;
-            filter.resolve(snapshot.schema(), ix)?;
+            filter.resolve_any(snapshot.schema(), ix)?;
         }
         let number = {
             let mut inner = self.shared().inner();
@@ -327,7 +403,8 @@ impl Client {
         self.shared().command(Command::Resync);
     }
 
-    /// Wants a lock; the receiver tells whether the client owns it. It is asked for again after each reconnection.
+    /// Wants a lock; the receiver tells whether the client owns it. It is asked for again after each reconnection. Clients
+    /// that share a connection own their locks together.
     pub fn lock(&self, name: &str) -> watch::Receiver<bool> {
         self.want_lock(name, false)
     }
@@ -338,17 +415,18 @@ impl Client {
     }
 
     fn want_lock(&self, name: &str, steals: bool) -> watch::Receiver<bool> {
-        let (owned, is_new) = self.shared().locks.want(name);
-        if (is_new || steals) && self.shared().inner().is_live {
+        let owned = self.shared().locks.want(name, self.shared().place);
+        if self.shared().inner().is_live {
             self.shared().command(Command::Lock { name: name.to_string(), steals });
         }
         owned
     }
 
-    /// Gives a lock up, or the wish for it.
+    /// Gives a lock up, or the wish for it, unless another client of the connection wants it.
     pub fn unlock(&self, name: &str) {
-        self.shared().locks.forget(name);
-        self.shared().command(Command::Unlock { name: name.to_string() });
+        if self.shared().locks.forget(name, self.shared().place) {
+            self.shared().command(Command::Unlock { name: name.to_string() });
+        }
     }
 
     /// Begins a transaction on the newest snapshot.
@@ -424,21 +502,15 @@ impl Client {
         if let Some(fault) = &transaction.fault {
             return Err(fault.clone().into());
         }
-        let shared = self.shared();
-        let _room = shared.room.acquire().await.map_err(|_| TransactError::Closed)?;
-        let transaction = Arc::new(transaction);
-        let mut ticket = Ticket { shared, number: None };
-        let answer = loop {
-            // Before the look, so that nothing that ends in between is missed.
-            let ended = shared.ended.notified();
-            tokio::pin!(ended);
-            ended.as_mut().enable();
-            match ticket.admit(&transaction)? {
-                Some(answer) => break answer,
-                None => ended.await,
-            }
+        let mut ticket = Ticket::new(self.shared());
+        let run = ticket.run(Arc::new(transaction));
+        let answer = match self.shared().options.request_timeout {
+            None => run.await,
+            Some(limit) => match tokio::time::timeout(limit, run).await {
+                Ok(answer) => answer,
+                Err(_) => Err(TransactError::TimedOut { waited: limit, is_sent: ticket.withdraw() }),
+            },
         };
-        let answer = answer.await.unwrap_or(Err(TransactError::Closed));
         if let Err(TransactError::Failed(failure)) = &answer
             && names_unseen_row(&self.snapshot(), failure)
         {
@@ -455,11 +527,6 @@ impl Client {
     }
 }
 
-fn is_same_schema(snapshot: &Snapshot, transaction: &Transaction) -> bool {
-    let (now, then) = (snapshot.schema(), transaction.snapshot.schema());
-    Arc::ptr_eq(now, then) || now.text() == then.text()
-}
-
 /// Whether the server refused a duplicate of a row that it had before, and that the cache should have but has not. Updates
 /// come before replies, so the row is not just on its way.
 fn names_unseen_row(snapshot: &Snapshot, failure: &Failure) -> bool {
@@ -472,151 +539,4 @@ fn names_unseen_row(snapshot: &Snapshot, failure: &Failure) -> bool {
         let is_old = text.contains("existed in the database before this transaction");
         is_old && uuid.is_some_and(|uuid| snapshot.row(table, uuid).is_none())
     })
-}
-
-/// A transaction's place in the order of this client's.
-struct Ticket<'a> {
-    shared: &'a Shared,
-    number: Option<u64>,
-}
-
-impl Drop for Ticket<'_> {
-    fn drop(&mut self) {
-        if let Some(number) = self.number
-            && self.shared.inner().waiting.remove(&number).is_some()
-        {
-            self.shared.ended.notify_waiters();
-        }
-    }
-}
-
-/// What is to be sent, and what it changes.
-struct Admission {
-    guards: Vec<Guard>,
-    looked_at: Footprint,
-    changed: Changed,
-    refusal: Option<Refusal>,
-}
-
-impl Ticket<'_> {
-    /// Sends the transaction, if nothing in flight stands against it; none if it has to wait.
-    fn admit(
-        &mut self,
-        transaction: &Arc<Transaction>,
-    ) -> Result<Option<oneshot::Receiver<Answer>>, TransactError> {
-        let shared = self.shared;
-        let mut inner = shared.inner();
-        if inner.is_closed {
-            return Err(TransactError::Closed);
-        }
-        let options = &shared.options;
-        let mode = transaction.validation.unwrap_or(options.validation);
-        let snapshot = inner.snapshot.clone();
-        let is_validated = mode.applies_to(transaction.snapshot.schema(), &transaction.prepared.operations);
-        if is_validated && !inner.is_synchronised {
-            return Err(TransactError::NotSynchronised);
-        }
-        if !inner.is_live {
-            return Err(TransactError::Disconnected);
-        }
-        if !is_same_schema(&snapshot, transaction) {
-            return Err(TransactError::SchemaChanged);
-        }
-        let is_serialized = transaction.is_serialized.unwrap_or(options.serialized);
-        let number = *self.number.get_or_insert_with(|| {
-            inner.next_ticket += 1;
-            inner.next_ticket
-        });
-        let has_others = !inner.in_flight.is_empty() || !inner.waiting.is_empty();
-        let admission = self.look(&snapshot, transaction, is_validated, has_others);
-        if must_wait(&inner, number, &admission, is_validated, is_serialized) {
-            inner.waiting.insert(number, Waiting { changed: admission.changed, is_serialized });
-            Statistics::count(&shared.statistics.waited, "cowslip_ovsdb_client_verdicts_waiting_total");
-            return Ok(None);
-        }
-        inner.waiting.remove(&number);
-        if let Some(refusal) = admission.refusal {
-            Statistics::count(&shared.statistics.refused, "cowslip_ovsdb_client_refused_total");
-            drop(inner);
-            shared.ended.notify_waiters();
-            return Err(TransactError::Refused(Box::new(refusal)));
-        }
-        let params = encode(&options.database, transaction, &admission.guards);
-        let (answer, receiver) = oneshot::channel();
-        inner.in_flight.insert(
-            number,
-            InFlight {
-                transaction: transaction.clone(),
-                guards: admission.guards,
-                changed: admission.changed,
-                is_serialized,
-                is_sent: false,
-                answer,
-            },
-        );
-        inner.queue.push_back((number, params));
-        Statistics::count(&shared.statistics.sent, "cowslip_ovsdb_client_transactions_total");
-        drop(inner);
-        shared.wake.notify_one();
-        Ok(Some(receiver))
-    }
-
-    fn look(
-        &self,
-        snapshot: &Snapshot,
-        transaction: &Transaction,
-        is_validated: bool,
-        has_others: bool,
-    ) -> Admission {
-        let needs_run = is_validated || transaction.guards == Some(true);
-        if !needs_run {
-            let changed = Changed::by_operations(snapshot.schema(), &transaction.prepared.operations);
-            return Admission { guards: Vec::new(), looked_at: Footprint::default(), changed, refusal: None };
-        }
-        let span = tracing::trace_span!("validate", operations = transaction.len());
-        let trial = span.in_scope(|| validation::try_on(snapshot, &transaction.prepared, has_others));
-        let guards = match trial.refusal {
-            None => validation::guards(snapshot, &trial.outcome, transaction.guards),
-            Some(_) => Vec::new(),
-        };
-        let refusal = trial.refusal.filter(|_| is_validated);
-        Statistics::count(&self.shared.statistics.validated, "cowslip_ovsdb_client_validations_total");
-        let operations = &transaction.prepared.operations;
-        let changed = Changed::by_outcome(snapshot.schema(), operations, trial.outcome);
-        Admission { guards, looked_at: trial.looked_at, changed, refusal }
-    }
-}
-
-/// Whether something in flight, or something that came before and waits, stands against sending now.
-fn must_wait(
-    inner: &Inner,
-    number: u64,
-    admission: &Admission,
-    is_validated: bool,
-    is_serialized: bool,
-) -> bool {
-    let earlier = || inner.waiting.range(..number).map(|(_, waiting)| waiting);
-    if is_serialized && (!inner.in_flight.is_empty() || earlier().next().is_some()) {
-        return true;
-    }
-    if inner.in_flight.values().any(|other| other.is_serialized) || earlier().any(|w| w.is_serialized) {
-        return true;
-    }
-    let meets = |changed: &Changed| is_validated && admission.looked_at.meets(changed.footprint());
-    // One that waits is overtaken by none whose verdict would change it.
-    inner.in_flight.values().any(|other| meets(&other.changed)) || earlier().any(|w| meets(&w.changed))
-}
-
-/// The parameters of the request.
-fn encode(database: &str, transaction: &Transaction, guards: &[Guard]) -> String {
-    let schema = transaction.snapshot.schema();
-    let mut out = String::with_capacity(64 + 128 * transaction.len());
-    out.push('[');
-    write_str(&mut out, database);
-    for operation in guards.iter().map(|g| &g.operation).chain(&transaction.prepared.operations) {
-        out.push(',');
-        write_operation(schema, operation, &transaction.names, &mut out);
-    }
-    out.push(']');
-    out
 }

@@ -1,6 +1,7 @@
 //! What can go wrong, by who asked for what: building a transaction, sending it, connecting.
 
 use cowslip_engine::Uuid;
+use cowslip_net::tls::TlsError;
 use cowslip_ovsdb::datum::Datum;
 use cowslip_ovsdb::error::Error as ProtocolError;
 use std::sync::Arc;
@@ -21,6 +22,15 @@ pub enum ClientError {
     /// No endpoint was given.
     #[error("no endpoint was given: name one, such as unix:/run/openvswitch/db.sock")]
     NoEndpoint,
+    /// The TLS files or settings are not what they should be.
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
+    /// The connection has as many clients as it may have.
+    #[error("a connection takes at most {limit} databases")]
+    Databases {
+        /// The limit.
+        limit: usize,
+    },
     /// The schema lacks something that was asked for as required, or has it with another type.
     #[error("the server's schema does not fit: {}", mismatches.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Schema {
@@ -117,6 +127,22 @@ pub enum BuildError {
         /// Why not.
         reason: String,
     },
+    /// A filter with an "or" in it, for an operation: all conditions of a `where` must hold (RFC 7047 section 5.2).
+    #[error(
+        "{table}: an operation's conditions are joined by \"and\"; make one operation for each of Filter::alternatives"
+    )]
+    Disjunction {
+        /// The table.
+        table: String,
+    },
+    /// A filter that has a row meet two requirements at once, for a monitor: one of its clauses is enough.
+    #[error(
+        "{table}: a monitor's conditions are joined by \"or\"; it cannot ask for two requirements at once"
+    )]
+    Conjunction {
+        /// The table.
+        table: String,
+    },
     /// The column may not be changed.
     #[error("{table}.{column} may not be changed after the row's insertion")]
     Immutable {
@@ -163,6 +189,15 @@ pub enum TransactError {
     /// known.
     #[error("the connection broke before the reply: the transaction may or may not have been applied")]
     OutcomeUnknown,
+    /// There was no reply within [`request_timeout`](crate::Options::request_timeout). If it was sent, the server may yet
+    /// apply it.
+    #[error("no reply within {waited:?}; {}", if *is_sent { "the transaction may or may not be applied" } else { "nothing was sent" })]
+    TimedOut {
+        /// How long it was waited.
+        waited: Duration,
+        /// Whether bytes of it may have left.
+        is_sent: bool,
+    },
     /// The server has another schema now than when the transaction was begun. Nothing was sent.
     #[error("the server's schema has changed; begin the transaction anew")]
     SchemaChanged,

@@ -117,18 +117,27 @@
 //! `#[derive(Model)]` makes a struct of a table's rows, or of a part of its columns; see [`model`]. `cowslip-ovsdb-codegen`
 //! writes such structs from a schema.
 //!
+//! # Connections
+//! Servers are tried in order, or shuffled ([`Options::shuffle`]), until one will do; the search goes on behind one that
+//! fails, with a pause after each round that grows. [`Client::states`] tells what goes on, with reasons. `ssl:` endpoints
+//! take the files that OVSDB's tools take ([`ClientBuilder::tls`]), and replaced certificates without a restart. A dead
+//! server is noticed by the inactivity probe ([`Options::probe_interval`]), by TCP's keep-alive and user time-out
+//! ([`Options::tcp`]); none of the time-outs cuts a dump that arrives. [`Client::database`] opens another database over
+//! the same connection.
+//!
 //! # What is not here
-//! `ssl:` endpoints, TCP keep-alive options (the inactivity probe does their work), several databases over one
-//! connection (make one client for each), and sending a transaction again whose outcome is unknown: choose the rows'
-//! UUIDs ([`Transaction::insert_with_uuid`]) or add a `wait`, and decide.
+//! Sending a transaction again whose outcome is unknown: choose the rows' UUIDs ([`Transaction::insert_with_uuid`]) or add
+//! a `wait`, and decide.
 #![forbid(unsafe_code)]
 
 mod client;
+mod connection;
 mod driver;
 mod encode;
 mod error;
 mod events;
 mod filter;
+mod link;
 mod locks;
 pub mod model;
 mod options;
@@ -139,13 +148,17 @@ mod session;
 mod shared;
 mod snapshot;
 mod state;
+mod ticket;
 mod transaction;
 mod typed;
 mod update;
 mod validation;
 
 pub use client::{Client, ClientBuilder, Counts, DryRun};
+pub use connection::DATABASES_MAX;
 pub use cowslip_engine::Uuid;
+pub use cowslip_net::tcp::{KeepAlive, TcpOptions};
+pub use cowslip_net::tls::{Identity, NameCheck, TlsError, TlsOptions};
 pub use cowslip_ovsdb::atom::Atom;
 pub use cowslip_ovsdb::condition::Function;
 pub use cowslip_ovsdb::datum::Datum;

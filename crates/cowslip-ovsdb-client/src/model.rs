@@ -462,6 +462,7 @@ pub(crate) fn count_in_words(ty: &ColumnType) -> String {
     match (ty.min, ty.max) {
         (1, 1) => "exactly one".to_string(),
         (0, 1) => "at most one".to_string(),
+        (0, UNLIMITED) => "any number".to_string(),
         (min, UNLIMITED) => format!("at least {min}"),
         (min, max) => format!("{min} to {max}"),
     }

@@ -4,7 +4,9 @@ use crate::error::ClientError;
 use crate::plan::{Index, Monitor};
 use crate::validation::Validation;
 use cowslip_engine::{HISTORY_BYTES_MAX_DEFAULT, Uuid};
-use cowslip_net::address::{Endpoint, Remote};
+use cowslip_net::address::{AddressError, Endpoint};
+use cowslip_net::tcp::TcpOptions;
+use cowslip_net::tls::TlsOptions;
 use cowslip_ovsdb::framing::MESSAGE_BYTES_MAX;
 use std::time::Duration;
 
@@ -15,21 +17,32 @@ pub const IN_FLIGHT_MAX_DEFAULT: usize = 4096;
 pub const EARLY_UPDATES_MAX: usize = 10_000;
 
 /// Settings of a client.
+///
+/// Clients that share a connection ([`Client::database`](crate::Client::database)) have the settings of the connection
+/// from the first of them: those from [`shuffle`](Self::shuffle) to [`message_bytes_max`](Self::message_bytes_max), except
+/// for the back-off that each of them observes when its database is not there.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The database's name.
     pub database: String,
-    /// Where servers are, in the order in which they are tried.
-    pub(crate) endpoints: Vec<Endpoint>,
-    /// Whether the order is a random one.
-    pub shuffle: bool,
     /// Whether only the leader of a cluster will do.
     pub leader_only: bool,
     /// The cluster that the server must belong to.
     pub cluster: Option<Uuid>,
     /// A server whose log is not this far is refused; grows with what was seen.
     pub min_index: Option<i64>,
-    /// How long a server may take to accept the connection, and to answer the first requests.
+    /// How long [`connect`](crate::ClientBuilder::connect) waits for a synchronised cache; for ever if there is none.
+    pub ready_within: Option<Duration>,
+    /// How long a transaction may take, from the call to the reply; for ever if there is none, the default, since the
+    /// connection's own limits tell a dead server from a slow one. It does not concern dumps.
+    pub request_timeout: Option<Duration>,
+    /// Whether the endpoints are tried in a random order.
+    pub shuffle: bool,
+    /// What TLS needs; without it, `ssl:` endpoints are refused. See [`ClientBuilder::tls`](crate::ClientBuilder::tls).
+    pub tls: Option<TlsOptions>,
+    /// Keep-alive and user time-out of `tcp:` and `ssl:` connections.
+    pub tcp: TcpOptions,
+    /// How long a server may take to accept the connection, TLS included, and to answer the first requests.
     pub connect_timeout: Duration,
     /// How long a server may be silent while a dump is due. A dump that arrives piece by piece may take any time.
     pub dump_silence: Duration,
@@ -40,8 +53,6 @@ pub struct Options {
     pub backoff_min: Duration,
     /// The longest such pause.
     pub backoff_max: Duration,
-    /// How long [`connect`](crate::ClientBuilder::connect) waits for a synchronised cache; for ever if there is none.
-    pub ready_within: Option<Duration>,
     /// The largest message taken from the server, in bytes.
     pub message_bytes_max: usize,
     /// How much of the past is kept for slow readers of events, in bytes.
@@ -57,11 +68,25 @@ pub struct Options {
 }
 
 impl Options {
+    /// The same for another database: with its own content and indexes, which are none yet, and no place in a log.
+    pub(crate) fn for_database(&self, database: &str) -> Self {
+        Options {
+            database: database.to_string(),
+            cluster: None,
+            min_index: None,
+            monitor: Monitor::nothing(),
+            indexes: Vec::new(),
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn new(database: &str) -> Self {
         Options {
             database: database.to_string(),
-            endpoints: Vec::new(),
             shuffle: false,
+            tls: None,
+            tcp: TcpOptions::default(),
+            request_timeout: None,
             leader_only: false,
             cluster: None,
             min_index: None,
@@ -85,11 +110,8 @@ impl Options {
 /// Takes an endpoint from its text.
 pub(crate) fn endpoint(text: &str) -> Result<Endpoint, ClientError> {
     let refuse = |reason: String| ClientError::Endpoint { endpoint: text.to_string(), reason };
-    if text.starts_with("ssl:") {
-        return Err(refuse("this version speaks no TLS; use unix: or tcp:".to_string()));
+    if ["punix:", "ptcp:", "pssl:"].iter().any(|method| text.starts_with(method)) {
+        return Err(refuse("a client connects; use unix:, tcp: or ssl:".to_string()));
     }
-    match text.parse::<Remote>().map_err(|error| refuse(error.to_string()))? {
-        Remote::Connect(endpoint) => Ok(endpoint),
-        Remote::Listen(_) => Err(refuse("a client connects; use unix: or tcp:".to_string())),
-    }
+    text.parse().map_err(|error: AddressError| refuse(error.to_string()))
 }

@@ -9,6 +9,7 @@ use crate::filter::Filter;
 use crate::model::{Model, Shape, count_in_words};
 use cowslip_engine::{IndexIx, IndexKind, TableIx};
 use cowslip_ovsdb::atom::Atom;
+use cowslip_ovsdb::condition::Clause;
 use cowslip_ovsdb::executor::Knowledge;
 use cowslip_ovsdb::json::write_str;
 use cowslip_ovsdb::schema::{ClientIndex, Column, ColumnIx, KeyPart, Schema, TableSchema};
@@ -87,12 +88,22 @@ impl Monitor {
 
     /// Restricts a table to rows that meet the filter, or another one given before.
     ///
-    /// A server joins the clauses of a monitor's condition by "or", other than those of an operation: of a filter
-    /// with several clauses, each lets a row in.
+    /// A server joins the clauses of a monitor's condition by "or", other than those of an operation. So the filter may
+    /// be of one requirement, or of several that are joined by [`Filter::or`]; one that has a row meet two requirements
+    /// at once is refused when the client is made ([`BuildError::Conjunction`]).
     #[must_use]
     pub fn rows(mut self, table: &str, filter: Filter) -> Self {
         self.tables.entry(table.to_string()).or_default().filters.push(filter);
         self
+    }
+
+    /// Whether all filters are such as a monitor can have, whatever the schema is.
+    pub(crate) fn check(&self) -> Result<(), BuildError> {
+        let of = |(table, request): (&String, &TableRequest)| {
+            let refuse = || BuildError::Conjunction { table: table.clone() };
+            request.filters.iter().all(Filter::is_disjunction).then_some(()).ok_or_else(refuse)
+        };
+        self.tables.iter().try_for_each(of)
     }
 
     /// Replaces a table's filters; none lets every row in.
@@ -285,7 +296,9 @@ impl Plan {
             let found = schema.table(table).map(|t| schema.at(t));
             if let Some(mismatch) = mismatch_of(found, table, column, shape) {
                 is_fatal |= *is_required || matches!(mismatch, Mismatch::Type { .. });
-                mismatches.push(mismatch);
+                if !mismatches.contains(&mismatch) {
+                    mismatches.push(mismatch);
+                }
             }
         }
         let requests = requests(&schema, monitor, indexes, &mut mismatches)?;
@@ -399,21 +412,29 @@ fn requests(
             }
         }
         columns.sort();
-        let mut condition = None;
-        for filter in request.iter().flat_map(|r| &r.filters) {
-            let resolved = filter.resolve(schema, table)?;
-            let text: &mut String = condition.get_or_insert_with(|| "[".to_string());
-            for clause in &resolved.clauses {
-                if text.len() > 1 {
-                    text.push(',');
-                }
-                crate::encode::write_clause(definition, clause, &crate::encode::NO_NAMES, text);
+        let condition = match request.filter(|r| !r.filters.is_empty()) {
+            None => None,
+            Some(request) => {
+                let filter = Filter::any_of(request.filters.iter().cloned());
+                let clauses = filter.resolve_any(schema, table)?;
+                clauses.map(|clauses| condition_text(definition, &clauses))
             }
-        }
-        let condition = condition.map(|text| text + "]");
+        };
         requests.push(PlannedTable { table, name: definition.name.clone(), columns, condition });
     }
     Ok(requests)
+}
+
+/// The clauses of a monitor's condition as they travel.
+fn condition_text(definition: &TableSchema, clauses: &[Clause]) -> String {
+    let mut text = "[".to_string();
+    for clause in clauses {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        crate::encode::write_clause(definition, clause, &crate::encode::NO_NAMES, &mut text);
+    }
+    text + "]"
 }
 
 fn columns_of(definition: &TableSchema, names: &[String], mismatches: &mut Vec<Mismatch>) -> Vec<ColumnIx> {

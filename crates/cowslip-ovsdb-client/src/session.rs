@@ -1,9 +1,12 @@
-//! One connection's conversation with a server, without I/O: messages in, messages out, and their effect on the cache.
+//! One client's conversation with a server, without I/O: messages in, messages out, and their effect on the cache.
 //!
-//! The order of a connection's beginning: ask to be told of changes to the databases, look at `_Server` whether this
+//! The order of a conversation's beginning: ask to be told of changes to the databases, look at `_Server` whether this
 //! server will do, take the schema, monitor. Invariants: the id of the last transaction is only kept together with the
-//! content that it names; updates for a monitor whose dump is due wait for it; those of a canceled monitor are dropped.
+//! content that it names; updates for a monitor whose dump is due wait for it; those of a canceled monitor are dropped; a
+//! parked client has nothing in flight and no monitor.
 
+use crate::connection::{Name, write_name};
+use crate::driver::Member;
 use crate::options::EARLY_UPDATES_MAX;
 use crate::plan::{Monitor, Plan};
 use crate::server_row::ServerRows;
@@ -12,7 +15,7 @@ use crate::state::State;
 use crate::update::{self, Impossible};
 use cowslip_engine::Uuid;
 use cowslip_ovsdb::json::{Json, write_str};
-use cowslip_ovsdb::message::{Message, write_reply, write_request};
+use cowslip_ovsdb::message::write_request;
 use cowslip_ovsdb::monitor::Dialect;
 use cowslip_ovsdb::schema::Schema;
 use std::sync::Arc;
@@ -54,15 +57,17 @@ pub(crate) enum Phase {
     Live,
     /// The next dump is asked for after a pause.
     Pausing,
+    /// The server does not have what is wanted; it is asked again after a pause.
+    Parked,
 }
 
-pub(crate) struct Session<'a> {
-    shared: &'a Shared,
-    memory: &'a mut Memory,
-    endpoint: String,
+pub(crate) struct Session {
+    shared: Arc<Shared>,
+    memory: Memory,
+    endpoint: Arc<str>,
     pub(crate) phase: Phase,
     pub(crate) out: String,
-    /// After which pause the next dump is to be asked for.
+    /// After which pause it is to be resumed.
     pub(crate) pause: Option<Duration>,
     dialect: Dialect,
     /// The present monitor's number, and whether its dump is due.
@@ -72,14 +77,18 @@ pub(crate) struct Session<'a> {
     server: Option<ServerRows>,
     /// Conditions on their way: the number of the change.
     conditions: Option<u64>,
+    /// How many times in a row it was parked, and whether the last time was for what `_Server` tells.
+    parked: u32,
+    is_turned_away: bool,
 }
 
-impl<'a> Session<'a> {
+impl Session {
     /// Begins the conversation.
-    pub(crate) fn new(shared: &'a Shared, memory: &'a mut Memory, endpoint: String) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, mut memory: Memory, endpoint: Arc<str>) -> Self {
         if memory.min_index.is_none() {
             memory.min_index = shared.options.min_index;
         }
+        let place = shared.place;
         let mut session = Session {
             shared,
             memory,
@@ -93,53 +102,50 @@ impl<'a> Session<'a> {
             early: Vec::new(),
             server: None,
             conditions: None,
+            parked: 0,
+            is_turned_away: false,
         };
         session.request("set_db_change_aware", "aware", |out| out.push_str("[true]"));
         session.request("monitor_cond", "server", |out| {
-            out.push_str("[\"_Server\",\"server\",{\"Database\":[{\"columns\":");
+            out.push_str("[\"_Server\",");
+            write_name(out, place, Name::Text("server"));
+            out.push_str(",{\"Database\":[{\"columns\":");
             out.push_str("[\"name\",\"model\",\"connected\",\"leader\",\"cid\",\"index\"]}]}]");
         });
         session
     }
 
+    /// Whose conversation it is.
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    pub(crate) fn place(&self) -> u32 {
+        self.shared.place
+    }
+
+    pub(crate) fn into_member(self) -> Member {
+        (self.shared, self.memory)
+    }
+
     fn request(&mut self, method: &str, id: &str, params: impl FnOnce(&mut String)) {
-        let mut quoted = String::new();
-        write_str(&mut quoted, id);
-        write_request(&mut self.out, method, &quoted, params);
+        let mut name = String::new();
+        write_name(&mut name, self.shared.place, Name::Text(id));
+        write_request(&mut self.out, method, &name, params);
     }
 
-    /// Asks whether the server lives.
-    pub(crate) fn probe(&mut self) {
-        self.request("echo", "echo", |out| out.push_str("[]"));
-    }
-
-    /// Takes a message.
-    pub(crate) fn receive(&mut self, text: &[u8]) -> Result<(), End> {
-        let malformed = |reason: String| End::Lost(format!("malformed message: {reason}"));
-        let json = Json::parse(text).map_err(|e| malformed(e.to_string()))?;
-        match Message::from_json(json).map_err(|e| malformed(e.to_string()))? {
-            Message::Request { method, params, id } => {
-                let id = id.to_string();
-                match method.as_str() {
-                    "echo" => write_reply(&mut self.out, &id, |out| Json::Array(params).write(out, false)),
-                    _ => cowslip_ovsdb::message::write_error_text_reply(&mut self.out, &id, "unknown method"),
-                }
-                Ok(())
+    /// Takes the reply to a request of this client's.
+    pub(crate) fn reply(&mut self, name: Name<'_>, outcome: Result<Json<'_>, Json<'_>>) -> Result<(), End> {
+        let id = match name {
+            Name::Number(ticket) => {
+                self.transaction_reply(ticket, outcome);
+                return Ok(());
             }
-            Message::Notification { method, params } => self.notification(&method, params),
-            Message::Reply { id, outcome } => self.reply(&id, outcome),
-        }
-    }
-
-    fn reply(&mut self, id: &Json<'_>, outcome: Result<Json<'_>, Json<'_>>) -> Result<(), End> {
-        if let Json::Int(ticket) = id {
-            self.transaction_reply(u64::try_from(*ticket).unwrap_or(u64::MAX), outcome);
-            return Ok(());
-        }
-        let Some(id) = id.as_str() else { return Ok(()) };
-        match id.split_once('-').map_or((id, ""), |(kind, rest)| (kind, rest)) {
+            Name::Text(id) => id,
+        };
+        match id.split_once('-').unwrap_or((id, "")) {
             ("server", _) => self.server_dump(outcome),
-            ("schema", _) => self.schema(outcome),
+            ("schema", number) if number == self.monitor.to_string() => self.schema(outcome),
             ("dump", number) if number == self.monitor.to_string() => self.dump(outcome),
             ("conditions", number) => {
                 self.conditions_reply(number.parse().unwrap_or(0), outcome.is_ok());
@@ -188,8 +194,8 @@ impl<'a> Session<'a> {
     }
 
     fn request_schema(&mut self) {
-        let database = self.shared.options.database.clone();
-        self.request("get_schema", "schema", |out| {
+        let (database, id) = (self.shared.options.database.clone(), format!("schema-{}", self.monitor));
+        self.request("get_schema", &id, |out| {
             out.push('[');
             write_str(out, &database);
             out.push(']');
@@ -236,7 +242,7 @@ impl<'a> Session<'a> {
     /// Asks for the content, or for what changed since the last connection.
     fn request_dump(&mut self) {
         let Some(plan) = self.memory.plan.clone() else { return };
-        let state = State::Synchronising { endpoint: self.endpoint.clone() };
+        let state = State::Synchronising { endpoint: self.endpoint.to_string() };
         self.shared.state.send_replace(state);
         self.phase = Phase::Dumping;
         self.pause = None;
@@ -245,6 +251,7 @@ impl<'a> Session<'a> {
         self.early.clear();
         let (id, database) = (format!("dump-{}", self.monitor), self.shared.options.database.clone());
         let (dialect, monitor, last_id) = (self.dialect, self.monitor, self.memory.last_id);
+        let place = self.shared.place;
         let method = match dialect {
             Dialect::Since => "monitor_cond_since",
             Dialect::Conditional => "monitor_cond",
@@ -254,7 +261,7 @@ impl<'a> Session<'a> {
             out.push('[');
             write_str(out, &database);
             out.push(',');
-            out.push_str(&monitor.to_string());
+            write_name(out, place, Name::Number(monitor));
             out.push(',');
             plan.write_requests(out, dialect != Dialect::Plain);
             if dialect == Dialect::Since {
@@ -336,42 +343,53 @@ impl<'a> Session<'a> {
             if self.conditions.is_none() {
                 self.shared.conditions.send_replace(self.memory.planned.1);
             }
-            for name in self.shared.locks.names() {
+            for name in self.shared.locks.names(self.shared.place) {
                 self.lock(&name, false);
             }
         }
         let missing = plan.mismatches.clone();
-        self.shared.state.send_replace(State::Live { endpoint: self.endpoint.clone(), missing });
+        self.parked = 0;
+        self.shared.state.send_replace(State::Live { endpoint: self.endpoint.to_string(), missing });
         self.shared.ended.notify_waiters();
     }
 
-    fn notification(&mut self, method: &str, params: Vec<Json<'_>>) -> Result<(), End> {
+    /// Takes a notification that is for a monitor of this client's.
+    pub(crate) fn notification(
+        &mut self,
+        method: &str,
+        monitor: Name<'_>,
+        params: Vec<Json<'_>>,
+    ) -> Result<(), End> {
         let dialect = match method {
             "update" => Dialect::Plain,
             "update2" => Dialect::Conditional,
             "update3" => Dialect::Since,
-            "locked" | "stolen" => {
-                if let Some(Json::Str(name)) = params.first() {
-                    self.shared.locks.set(name, method == "locked");
-                }
-                return Ok(());
-            }
-            "monitor_canceled" => return self.canceled(params.first()),
+            "monitor_canceled" => return self.canceled(monitor),
             _ => return Ok(()),
         };
-        match params.first() {
-            Some(Json::Str(id)) if id == "server" => {
+        match monitor {
+            Name::Text("server") => {
                 if let (Some(rows), Some(server)) = (params.last(), &mut self.server) {
                     server.update(rows);
-                    self.check_server()?;
+                    return self.server_changed();
                 }
                 Ok(())
             }
-            Some(Json::Int(id)) if u64::try_from(*id) == Ok(self.monitor) && self.pause.is_none() => {
+            Name::Number(number) if number == self.monitor && self.pause.is_none() => {
                 self.update(dialect, params);
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// What the server tells of the database has changed.
+    fn server_changed(&mut self) -> Result<(), End> {
+        match (self.phase, self.check_server()) {
+            (Phase::Parked, Ok(())) if self.is_turned_away && self.pause.is_some() => self.resume(),
+            // It is told already, and waits for better news.
+            (Phase::Parked, _) => Ok(()),
+            (_, checked) => checked,
         }
     }
 
@@ -428,23 +446,71 @@ impl<'a> Session<'a> {
     }
 
     fn cancel_monitor(&mut self) {
-        let monitor = self.monitor;
+        self.cancel(Name::Number(self.monitor));
+    }
+
+    fn cancel(&mut self, monitor: Name<'_>) {
+        let place = self.shared.place;
         self.request("monitor_cancel", "cancel", |out| {
             out.push('[');
-            out.push_str(&monitor.to_string());
+            write_name(out, place, monitor);
             out.push(']');
         });
     }
 
-    /// The pause before a resynchronisation is over.
-    pub(crate) fn resume(&mut self) {
-        self.request_dump();
+    /// The pause before a resynchronisation, or before this server is asked again, is over.
+    pub(crate) fn resume(&mut self) -> Result<(), End> {
+        self.pause = None;
+        match self.phase {
+            Phase::Parked => {
+                self.check_server()?;
+                self.request_schema();
+            }
+            _ => self.request_dump(),
+        }
+        Ok(())
+    }
+
+    /// This server cannot be used now, but its connection is used by others: the conversation rests for a while.
+    pub(crate) fn park(&mut self, end: End) {
+        self.shared.end_all(false);
+        if matches!(self.phase, Phase::Live | Phase::Dumping) {
+            self.cancel_monitor();
+        }
+        self.is_turned_away = self.check_server().is_err();
+        // Whatever the server still has to say about the old one is not listened to.
+        self.monitor += 1;
+        self.is_due = false;
+        self.early.clear();
+        self.conditions = None;
+        self.phase = Phase::Parked;
+        let options = &self.shared.options;
+        let pause = (options.backoff_min * (1_u32 << self.parked.min(16))).min(options.backoff_max);
+        self.parked = self.parked.saturating_add(1);
+        self.pause = Some(pause);
+        let state = match end {
+            End::Mismatch(mismatches) => State::Unfit { mismatches },
+            End::Unfit(reason) | End::Lost(reason) => {
+                State::Waiting { reason, pause_ms: pause.as_millis() as u64 }
+            }
+            End::Closed => State::Closed,
+        };
+        self.shared.state.send_replace(state);
+    }
+
+    /// The client is closed and the connection goes on: gives what is still to be sent.
+    pub(crate) fn leave(&mut self) -> String {
+        if matches!(self.phase, Phase::Live | Phase::Dumping) {
+            self.cancel_monitor();
+        }
+        self.cancel(Name::Text("server"));
+        std::mem::take(&mut self.out)
     }
 
     /// The server has ended a monitor: the database was converted or removed.
-    fn canceled(&mut self, id: Option<&Json<'_>>) -> Result<(), End> {
-        match id {
-            Some(Json::Int(id)) if u64::try_from(*id) == Ok(self.monitor) => {
+    fn canceled(&mut self, monitor: Name<'_>) -> Result<(), End> {
+        match monitor {
+            Name::Number(number) if number == self.monitor => {
                 self.memory.last_id = None;
                 self.is_due = false;
                 self.early.clear();
@@ -453,7 +519,7 @@ impl<'a> Session<'a> {
                 self.request_schema();
                 Ok(())
             }
-            Some(Json::Str(id)) if id == "server" => Err(End::Lost("_Server was removed".to_string())),
+            Name::Text("server") => Err(End::Lost("_Server was removed".to_string())),
             _ => Ok(()),
         }
     }
@@ -490,6 +556,10 @@ impl<'a> Session<'a> {
     }
 
     fn lock(&mut self, name: &str, steals: bool) {
+        // Two clients of one connection ask for a lock once.
+        if !self.shared.locks.ask(name) && !steals {
+            return;
+        }
         let id = format!("lock-{name}");
         self.request(if steals { "steal" } else { "lock" }, &id, |out| {
             out.push('[');
@@ -540,9 +610,14 @@ impl<'a> Session<'a> {
         self.conditions = Some(number);
         // Until the server has acknowledged it, nobody knows which rows it has sent: a new connection begins from zero.
         self.memory.last_id = None;
-        let (monitor, id) = (self.monitor, format!("conditions-{number}"));
+        let (place, monitor, id) =
+            (self.shared.place, Name::Number(self.monitor), format!("conditions-{number}"));
         self.request("monitor_cond_change", &id, |out| {
-            out.push_str(&format!("[{monitor},{monitor},{{"));
+            out.push('[');
+            write_name(out, place, monitor);
+            out.push(',');
+            write_name(out, place, monitor);
+            out.push_str(",{");
             let changed =
                 plan.requests.iter().zip(&before.requests).filter(|(a, b)| a.condition != b.condition);
             for (i, (request, _)) in changed.enumerate() {

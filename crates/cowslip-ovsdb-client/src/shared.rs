@@ -5,6 +5,7 @@
 //! Invariants: the snapshot under the lock is the published one; a transaction is in `in_flight` from the moment in
 //! which its text is queued until its outcome is told.
 
+use crate::connection::Connection;
 use crate::error::{Duplicate, TransactError};
 use crate::locks::Locks;
 use crate::options::Options;
@@ -22,7 +23,7 @@ use cowslip_ovsdb::schema::Schema;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::{Notify, Semaphore, broadcast, oneshot, watch};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, broadcast, oneshot, watch};
 
 /// How many reports of duplicate keys wait for a slow reader.
 const DUPLICATES_WAITING_MAX: usize = 64;
@@ -39,6 +40,8 @@ pub(crate) struct InFlight {
     /// Whether bytes of it may have left.
     pub(crate) is_sent: bool,
     pub(crate) answer: oneshot::Sender<Answer>,
+    /// Given back with the reply, even if the caller has given up.
+    pub(crate) _room: OwnedSemaphorePermit,
 }
 
 /// A transaction that cannot be sent yet.
@@ -94,10 +97,12 @@ pub(crate) struct Shared {
     pub(crate) published: watch::Sender<u64>,
     /// The number of the last change of conditions that the server has acknowledged.
     pub(crate) conditions: watch::Sender<u64>,
-    pub(crate) locks: Locks,
+    pub(crate) locks: Arc<Locks>,
     pub(crate) duplicates: broadcast::Sender<Duplicate>,
     /// Wakes the driver.
-    pub(crate) wake: Notify,
+    pub(crate) wake: Arc<Notify>,
+    /// The client's place on its connection.
+    pub(crate) place: u32,
     /// Wakes those who wait for something in flight to end.
     pub(crate) ended: Notify,
     pub(crate) room: Arc<Semaphore>,
@@ -126,7 +131,13 @@ impl Statistics {
 }
 
 impl Shared {
-    pub(crate) fn new(options: Options, root: Root<Ovsdb>, reclaimer: Reclaimer<Ovsdb>) -> Self {
+    pub(crate) fn new(
+        options: Options,
+        root: Root<Ovsdb>,
+        reclaimer: Reclaimer<Ovsdb>,
+        connection: &Connection,
+        place: u32,
+    ) -> Self {
         let root = Arc::new(root);
         let known = Arc::new(Known::default());
         let inner = Inner {
@@ -151,9 +162,10 @@ impl Shared {
             state: watch::Sender::new(State::Connecting { endpoint: None }),
             published: watch::Sender::new(0),
             conditions: watch::Sender::new(0),
-            locks: Locks::default(),
+            locks: connection.locks.clone(),
             duplicates: broadcast::Sender::new(DUPLICATES_WAITING_MAX),
-            wake: Notify::new(),
+            wake: connection.wake.clone(),
+            place,
             ended: Notify::new(),
             room: Arc::new(Semaphore::new(options.in_flight_max)),
             statistics: Statistics::default(),

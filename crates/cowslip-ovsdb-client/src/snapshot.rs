@@ -1,16 +1,16 @@
 //! One version of the cache: rows, look-ups, conditions. Never changes; reading it takes no lock and copies no row.
 
 use crate::error::BuildError;
-use crate::filter::{Filter, table_of};
+use crate::filter::{Filter, Path, Selection, table_of};
 use crate::model::{FromDatum, Model, ModelError, Ref};
 use crate::plan::Known;
 use crate::shared::Shared;
 use cowslip_engine::{IndexIx, Root, TableIx, Uuid};
-use cowslip_ovsdb::condition::Condition;
 use cowslip_ovsdb::datum::Datum;
-use cowslip_ovsdb::executor::{Knowledge, indexed};
+use cowslip_ovsdb::executor::Knowledge;
 use cowslip_ovsdb::row::{IndexKey, Ovsdb, Row};
 use cowslip_ovsdb::schema::{Column, Schema, TableSchema};
+use std::collections::BTreeSet;
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
 
@@ -32,6 +32,8 @@ pub enum Explanation {
         /// The client index's name, or the schema index's columns joined by commas.
         index: String,
     },
+    /// By each of these, for filters joined by "or"; a row that is found twice is given once.
+    EachOf(Vec<Explanation>),
     /// Every row of the table is tested.
     Scan {
         /// How many rows.
@@ -96,7 +98,7 @@ impl Snapshot {
     /// There is no such table.
     pub fn rows(&self, table: &str) -> Result<impl Iterator<Item = RowView<'_>>, BuildError> {
         let table = table_of(self.schema(), table)?;
-        Ok(self.root.scan(table).map(move |(uuid, row)| RowView { snapshot: self, table, uuid: *uuid, row }))
+        Ok(self.root.scan(table).map(move |(uuid, row)| RowView { snapshot: self, table, uuid, row }))
     }
 
     /// The rows that hold a key of an index, which is named by its name, or, if it is one of the schema's, by its
@@ -143,8 +145,8 @@ impl Snapshot {
     /// The filter names something that is not there, or a value that the column cannot have.
     pub fn list(&self, table: &str, filter: &Filter) -> Result<Vec<RowView<'_>>, BuildError> {
         let table = table_of(self.schema(), table)?;
-        let condition = filter.resolve(self.schema(), table)?;
-        Ok(self.matching(table, &condition))
+        let selection = filter.resolve_all(self.schema(), table)?;
+        Ok(self.matching(table, &selection))
     }
 
     /// How [`list`](Self::list) would find its rows.
@@ -153,16 +155,21 @@ impl Snapshot {
     /// As for `list`.
     pub fn explain(&self, table: &str, filter: &Filter) -> Result<Explanation, BuildError> {
         let table = table_of(self.schema(), table)?;
-        let condition = filter.resolve(self.schema(), table)?;
-        if condition.equal_to(Column::Uuid).is_some() {
-            return Ok(Explanation::ByUuid);
-        }
-        Ok(match indexed(self.schema().at(table), &condition) {
-            Some((index, _)) => {
+        let selection = filter.resolve_all(self.schema(), table)?;
+        Ok(self.explained(table, selection.path(self.schema().at(table))))
+    }
+
+    fn explained(&self, table: TableIx, path: Path) -> Explanation {
+        match path {
+            Path::ByUuid(_) => Explanation::ByUuid,
+            Path::ByIndex(index, _) => {
                 Explanation::ByIndex { index: self.known.index_name(self.schema(), table, index) }
             }
-            None => Explanation::Scan { rows: self.root.len(table) },
-        })
+            Path::EachOf(paths) => {
+                Explanation::EachOf(paths.into_iter().map(|path| self.explained(table, path)).collect())
+            }
+            Path::Scan => Explanation::Scan { rows: self.root.len(table) },
+        }
     }
 
     /// A row as a model.
@@ -193,19 +200,36 @@ impl Snapshot {
         Ok((ix, self.known.index(self.schema(), ix, index).ok_or_else(unknown)?))
     }
 
-    fn matching(&self, table: TableIx, condition: &Condition) -> Vec<RowView<'_>> {
-        let holds = |row: &RowView<'_>| condition.all_hold(&row.uuid, row.row);
-        if let Some(Datum::One(atom)) = condition.equal_to(Column::Uuid)
-            && let Some(uuid) = atom.as_uuid()
-        {
-            return self.view(table, *uuid).filter(holds).into_iter().collect();
+    fn matching(&self, table: TableIx, selection: &Selection) -> Vec<RowView<'_>> {
+        let holds = |row: &RowView<'_>| selection.holds(&row.uuid, row.row);
+        match selection.path(self.schema().at(table)) {
+            Path::ByUuid(uuid) => self.view(table, uuid).filter(holds).into_iter().collect(),
+            Path::ByIndex(index, key) => {
+                let found = self.root.lookup(table, index, &key);
+                found.filter_map(|uuid| self.view(table, uuid)).filter(holds).collect()
+            }
+            Path::EachOf(paths) => {
+                let mut found = BTreeSet::new();
+                self.collect(table, &paths, &mut found);
+                found.into_iter().filter_map(|uuid| self.view(table, uuid)).filter(holds).collect()
+            }
+            Path::Scan => {
+                let rows = self.root.scan(table);
+                rows.map(|(uuid, row)| RowView { snapshot: self, table, uuid, row }).filter(holds).collect()
+            }
         }
-        if let Some((index, key)) = indexed(self.schema().at(table), condition) {
-            let found = self.root.lookup(table, index, &key);
-            return found.filter_map(|uuid| self.view(table, uuid)).filter(holds).collect();
+    }
+
+    /// What each of the paths finds.
+    fn collect(&self, table: TableIx, paths: &[Path], found: &mut BTreeSet<Uuid>) {
+        for path in paths {
+            match path {
+                Path::ByUuid(uuid) => found.extend([*uuid]),
+                Path::ByIndex(index, key) => found.extend(self.root.lookup(table, *index, key)),
+                Path::EachOf(paths) => self.collect(table, paths, found),
+                Path::Scan => found.extend(self.root.scan(table).map(|(uuid, _)| uuid)),
+            }
         }
-        let rows = self.root.scan(table);
-        rows.map(|(uuid, row)| RowView { snapshot: self, table, uuid: *uuid, row }).filter(holds).collect()
     }
 }
 

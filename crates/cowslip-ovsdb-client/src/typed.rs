@@ -101,12 +101,9 @@ impl<T: Scalar> Collection for Vec<T> {}
 impl<T: Scalar + Ord> Collection for BTreeSet<T> {}
 impl<K: Scalar + Ord, V: Scalar> Collection for BTreeMap<K, V> {}
 
-/// A column's name, a function, its argument.
-type Test = (&'static str, Function, Datum);
-
-/// Which rows of a model's table: all that meet each of its requirements.
+/// Which rows of a model's table: a [`Filter`] whose columns and values the compiler has checked.
 pub struct Where<M> {
-    tests: Vec<Test>,
+    filter: Filter,
     model: PhantomData<fn() -> M>,
 }
 
@@ -149,7 +146,7 @@ impl<M, T> Column<M, T> {
     }
 
     fn test(&self, function: Function, argument: Datum) -> Where<M> {
-        Where { tests: vec![(self.name, function, argument)], model: PhantomData }
+        Where { filter: Filter::all().test(self.name, function, &argument), model: PhantomData }
     }
 
     fn change(&self, mutator: Mutator, argument: Datum) -> Change<M> {
@@ -267,7 +264,7 @@ impl<M, K: Scalar + Ord, V: Scalar> Column<M, BTreeMap<K, V>> {
 impl<M> Where<M> {
     /// Every row.
     pub fn all() -> Self {
-        Where { tests: Vec::new(), model: PhantomData }
+        Where { filter: Filter::all(), model: PhantomData }
     }
 
     /// The row that a reference is to.
@@ -277,22 +274,32 @@ impl<M> Where<M> {
 
     /// The rows that meet the other's requirements, too.
     #[must_use]
-    pub fn and(mut self, other: Where<M>) -> Self {
-        self.tests.extend(other.tests);
-        self
+    pub fn and(self, other: Where<M>) -> Self {
+        Where { filter: self.filter.and(other.filter), model: PhantomData }
+    }
+
+    /// The rows that meet the other's requirements instead, too. Look-ups and monitors understand it; for operations see
+    /// [`alternatives`](Self::alternatives).
+    #[must_use]
+    pub fn or(self, other: Where<M>) -> Self {
+        Where { filter: self.filter.or(other.filter), model: PhantomData }
+    }
+
+    /// Conditions without an "or", one for each operation: see [`Filter::alternatives`].
+    pub fn alternatives(&self) -> Vec<Self> {
+        let alternatives = self.filter.alternatives().into_iter();
+        alternatives.map(|filter| Where { filter, model: PhantomData }).collect()
     }
 
     /// The same, without the model.
-    pub fn filter(&self) -> Filter {
-        let add =
-            |filter: Filter, (column, function, argument): &Test| filter.test(column, *function, argument);
-        self.tests.iter().fold(Filter::all(), add)
+    pub fn filter(&self) -> &Filter {
+        &self.filter
     }
 }
 
 impl<M> From<Where<M>> for Filter {
     fn from(rows: Where<M>) -> Filter {
-        rows.filter()
+        rows.filter
     }
 }
 
@@ -302,7 +309,7 @@ impl Snapshot {
     /// # Errors
     /// The server lacks a column of the condition, or a row does not fit the model.
     pub fn find_models<M: Model>(&self, rows: &Where<M>) -> Result<Vec<M>, FindError> {
-        let found = self.list(M::TABLE, &rows.filter())?;
+        let found = self.list(M::TABLE, rows.filter())?;
         Ok(found.iter().map(M::from_row).collect::<Result<_, _>>()?)
     }
 }
@@ -315,7 +322,7 @@ impl Transaction {
         values: impl IntoIterator<Item = Assignment<M>>,
     ) -> Position {
         let values = values.into_iter().map(|assignment| (assignment.column, assignment.value));
-        self.update(M::TABLE, &rows.filter(), values)
+        self.update(M::TABLE, rows.filter(), values)
     }
 
     /// Changes columns of the rows that meet a condition, in order.
@@ -325,12 +332,12 @@ impl Transaction {
         changes: impl IntoIterator<Item = Change<M>>,
     ) -> Position {
         let changes = changes.into_iter().map(|change| (change.column, change.mutator, change.argument));
-        self.mutate(M::TABLE, &rows.filter(), changes)
+        self.mutate(M::TABLE, rows.filter(), changes)
     }
 
     /// Deletes the rows that meet a condition.
     pub fn delete_rows<M: Model>(&mut self, rows: &Where<M>) -> Position {
-        self.delete(M::TABLE, &rows.filter())
+        self.delete(M::TABLE, rows.filter())
     }
 }
 
@@ -352,13 +359,13 @@ impl<M, T> fmt::Debug for Column<M, T> {
 
 impl<M> Clone for Where<M> {
     fn clone(&self) -> Self {
-        Where { tests: self.tests.clone(), model: PhantomData }
+        Where { filter: self.filter.clone(), model: PhantomData }
     }
 }
 
 impl<M> fmt::Debug for Where<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Where").field(&self.tests).finish()
+        f.debug_tuple("Where").field(&self.filter).finish()
     }
 }
 

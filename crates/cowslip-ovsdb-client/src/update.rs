@@ -183,8 +183,8 @@ pub(crate) fn resync(root: &Root<Ovsdb>, updates: Vec<RowUpdate>) -> Result<Chan
     }
     let mut draft = Draft::new(root);
     for (table, _) in schema.numbered_tables() {
-        for (id, _) in root.scan(table).filter(|(id, _)| !dumped.contains_key(&(table, **id))) {
-            draft.remove(table, id);
+        for (id, _) in root.scan(table).filter(|(id, _)| !dumped.contains_key(&(table, *id))) {
+            draft.remove(table, &id);
         }
     }
     for ((table, id), values) in dumped {

@@ -146,7 +146,7 @@ fn enums_are_elements_keys_and_values() {
 fn columns_are_there_for_typed_conditions_and_changes() {
     use cases::{CColumns, NamesColumns};
     let row = CColumns::RNG.greater(3).and(CColumns::E.equal(CE::Udp));
-    assert_eq!(row.filter(), Filter::all().test("rng", Function::Greater, &3).equal("e", &CE::Udp));
+    assert_eq!(*row.filter(), Filter::all().test("rng", Function::Greater, &3).equal("e", &CE::Udp));
     assert_eq!((NamesColumns::TYPE.name(), NamesColumns::A_B_2.name()), ("type", "aB"));
     assert_eq!((NamesColumns::UUID.name(), NamesColumns::UUID_2.name()), ("_uuid", "uuid"));
 }

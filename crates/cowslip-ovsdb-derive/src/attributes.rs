@@ -149,3 +149,17 @@ pub(crate) fn refusals(
     let at = |error: &syn::Error| error.span().source_text().unwrap_or_default();
     errors.into_iter().map(|error| (at(&error), error.to_string())).collect()
 }
+
+/// For the same tests: checks the first error of a type, the words that it is at and a part of its message.
+#[cfg(test)]
+pub(crate) fn check_refusal(
+    expand: fn(&DeriveInput) -> syn::Result<proc_macro2::TokenStream>,
+    source: &str,
+    at: &str,
+    message: &str,
+) {
+    let errors = refusals(expand, source);
+    let first = errors.first().unwrap_or_else(|| panic!("not refused: {source}"));
+    assert_eq!(first.0, at, "{source}\n{errors:?}");
+    assert!(first.1.contains(message), "{source}\n{errors:?}");
+}

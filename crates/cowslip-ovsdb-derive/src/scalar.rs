@@ -185,14 +185,10 @@ fn newtype(ty: &Type, client: &Path) -> TokenStream {
 #[cfg(test)]
 mod tests {
     use super::expand;
-    use crate::attributes::refusals;
+    use crate::attributes::{check_refusal, refusals};
 
-    /// Checks the first error of a type: the words that it is at, and a part of its message.
     fn refused(source: &str, at: &str, message: &str) {
-        let errors = refusals(expand, source);
-        let first = errors.first().unwrap_or_else(|| panic!("not refused: {source}"));
-        assert_eq!(first.0, at, "{source}\n{errors:?}");
-        assert!(first.1.contains(message), "{source}\n{errors:?}");
+        check_refusal(expand, source, at, message);
     }
 
     #[test]

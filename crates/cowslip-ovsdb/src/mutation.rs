@@ -5,7 +5,7 @@ use crate::condition::column_type;
 use crate::datum::{Datum, MemberChange};
 use crate::error::{Error, ErrorKind};
 use crate::json::Json;
-use crate::row::{Row, RowDelta};
+use crate::row::RowDelta;
 use crate::schema::{Column, ColumnIx, TableSchema};
 use crate::symbols::Symbols;
 use crate::types::{ColumnType, UNLIMITED};
@@ -133,30 +133,27 @@ impl Mutation {
         Ok(Mutation { column, mutator, argument })
     }
 
-    /// Changes `row` and notes in `delta` what changed.
+    /// What becomes of the column's value; none if it stays as it is.
     ///
     /// # Errors
-    /// `domain error`, `range error`, or `constraint violation` if the result breaks a limit; the row is then to be
-    /// thrown away.
-    pub fn apply(&self, table: &TableSchema, row: &mut Row, delta: &mut RowDelta) -> Result<(), Error> {
+    /// `domain error`, `range error`, or `constraint violation` if the result breaks a limit.
+    pub(crate) fn of(&self, table: &TableSchema, value: &Datum) -> Result<Option<Mutated>, Error> {
         let ty = &table.data(self.column).ty;
-        let value = &mut row.columns[usize::from(self.column.0)];
         let changes = match self.mutator {
             Mutator::Insert => value.changes_of_insert(&self.argument),
             Mutator::Delete => value.changes_of_delete(&self.argument),
             _ => {
-                *value = self.arithmetic(value, ty)?;
-                delta.touch(self.column);
-                return Ok(());
+                let result = self.arithmetic(value, ty)?;
+                return Ok((result != *value).then_some(Mutated { value: result, changes: None }));
             }
         };
-        replace_members(self.column, value, changes, delta);
-        let n = value.len();
+        let mutated = (!changes.is_empty()).then(|| Mutated { value: value.with(&changes), changes: Some(changes) });
+        let n = mutated.as_ref().map_or(value.len(), |mutated| mutated.value.len());
         if n < ty.min as usize || (ty.max != UNLIMITED && n > ty.max as usize) {
             let details = format!("Attempted to store {n} elements in {}.", ty.in_words());
             return Err(Error::new(ErrorKind::ConstraintViolation, details));
         }
-        Ok(())
+        Ok(mutated)
     }
 
     fn arithmetic(&self, value: &Datum, ty: &ColumnType) -> Result<Datum, Error> {
@@ -203,22 +200,34 @@ impl Mutation {
     }
 }
 
-/// Applies `changes` to a column's value and notes them: member by member for large values, as a whole for small ones,
-/// which are compared faster than their changes are kept.
+/// A column's value after a change.
+pub(crate) struct Mutated {
+    value: Datum,
+    /// The members that changed, unless it may be all of them.
+    changes: Option<Vec<MemberChange>>,
+}
+
+impl Mutated {
+    /// Puts the value in its place and notes what changed: member by member for large values, as a whole for small ones,
+    /// which are compared faster than their changes are kept.
+    pub(crate) fn store(self, column: ColumnIx, place: &mut Datum, delta: &mut RowDelta) {
+        match self.changes {
+            Some(changes) if place.is_large() || self.value.is_large() => delta.change(column, changes),
+            _ => delta.touch(column),
+        }
+        *place = self.value;
+    }
+}
+
+/// Applies `changes` to a column's value and notes them.
 pub(crate) fn replace_members(
     column: ColumnIx,
     value: &mut Datum,
     changes: Vec<MemberChange>,
     delta: &mut RowDelta,
 ) {
-    if changes.is_empty() {
-        return;
+    if !changes.is_empty() {
+        let new = value.with(&changes);
+        Mutated { value: new, changes: Some(changes) }.store(column, value, delta);
     }
-    let new = value.with(&changes);
-    if value.is_large() || new.is_large() {
-        delta.change(column, changes);
-    } else {
-        delta.touch(column);
-    }
-    *value = new;
 }

@@ -14,7 +14,7 @@ use cowslip_engine::{
     IndexIx, IndexKind, KeyChanges, Model, Reference, ReferenceChanges, Step, TableIx, TableLayout, Uuid,
 };
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
 
 /// A row without its UUID, which is its key in the table.
@@ -49,9 +49,50 @@ impl Row {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowDelta {
     /// Columns that are to be compared as a whole.
-    whole: Vec<ColumnIx>,
+    whole: Columns,
     /// Columns whose members' changes are known.
     members: Vec<(ColumnIx, MemberChanges)>,
+}
+
+/// A set of columns that takes no memory of its own for most tables.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Columns {
+    /// The columns below [`Columns::LOW`], a bit for each.
+    low: u64,
+    /// The others.
+    high: Option<Box<BTreeSet<ColumnIx>>>,
+}
+
+impl Columns {
+    const LOW: u16 = u64::BITS as u16;
+
+    fn insert(&mut self, column: ColumnIx) {
+        match column.0 < Self::LOW {
+            true => self.low |= 1 << column.0,
+            false => drop(self.high.get_or_insert_default().insert(column)),
+        }
+    }
+
+    fn contains(&self, column: ColumnIx) -> bool {
+        match column.0 < Self::LOW {
+            true => self.low >> column.0 & 1 == 1,
+            false => self.high.as_ref().is_some_and(|high| high.contains(&column)),
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = ColumnIx> {
+        let mut rest = self.low;
+        let low = std::iter::from_fn(move || {
+            let lowest = rest.trailing_zeros();
+            rest &= rest.wrapping_sub(1);
+            (lowest < u64::BITS).then_some(ColumnIx(lowest as u16))
+        });
+        low.chain(self.high.iter().flat_map(|high| high.iter().copied()))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.low == 0 && self.high.is_none()
+    }
 }
 
 /// Each changed member, before and after.
@@ -61,14 +102,12 @@ impl RowDelta {
     /// Notes that a column may differ.
     pub fn touch(&mut self, column: ColumnIx) {
         self.members.retain(|(c, _)| *c != column);
-        if !self.whole.contains(&column) {
-            self.whole.push(column);
-        }
+        self.whole.insert(column);
     }
 
     /// Notes how a column's members change, after what was noted before.
     pub fn change(&mut self, column: ColumnIx, changes: Vec<MemberChange>) {
-        if self.whole.contains(&column) {
+        if self.whole.contains(column) {
             return;
         }
         let at = match self.members.iter().position(|(c, _)| *c == column) {
@@ -89,19 +128,24 @@ impl RowDelta {
 
     /// The columns that may differ.
     pub fn columns(&self) -> impl Iterator<Item = ColumnIx> {
-        self.whole.iter().copied().chain(self.members.iter().map(|(c, _)| *c))
+        self.whole.iter().chain(self.members.iter().map(|(c, _)| *c))
+    }
+
+    /// Whether no column may differ.
+    pub fn is_empty(&self) -> bool {
+        self.whole.is_empty() && self.members.is_empty()
     }
 
     /// Whether a column may differ.
     pub fn touches(&self, column: ColumnIx) -> bool {
-        self.columns().any(|c| c == column)
+        self.whole.contains(column) || self.members.iter().any(|(c, _)| *c == column)
     }
 
     /// Whether the column really differs between the two versions of the row that the delta lies between.
     pub fn differs(&self, column: ColumnIx, old: &Row, new: &Row) -> bool {
         match self.members.iter().find(|(c, _)| *c == column) {
             Some((_, changes)) => !changes.is_empty(),
-            None => self.whole.contains(&column) && old.data(column) != new.data(column),
+            None => self.whole.contains(column) && old.data(column) != new.data(column),
         }
     }
 
@@ -116,7 +160,7 @@ impl RowDelta {
                     new: new.clone(),
                 })
                 .collect(),
-            None if self.whole.contains(&column) => old.data(column).changes_to(new.data(column)),
+            None if self.whole.contains(column) => old.data(column).changes_to(new.data(column)),
             None => Vec::new(),
         }
     }
@@ -137,6 +181,7 @@ pub struct Note {
 }
 
 impl Model for Ovsdb {
+    type Id = Uuid;
     type Value = Row;
     type Key = IndexKey;
     type Delta = RowDelta;
@@ -173,7 +218,7 @@ impl Model for Ovsdb {
         }
     }
 
-    fn references(schema: &Schema, table: TableIx, step: &Step<'_, Self>, out: &mut ReferenceChanges) {
+    fn references(schema: &Schema, table: TableIx, step: &Step<'_, Self>, out: &mut ReferenceChanges<Uuid>) {
         let table = schema.at(table);
         for &column in &table.references {
             let ty = &table.data(column).ty;
@@ -194,7 +239,11 @@ impl Model for Ovsdb {
     }
 
     fn merge(into: &mut RowDelta, step: RowDelta) {
-        for column in step.whole {
+        if into.is_empty() {
+            *into = step;
+            return;
+        }
+        for column in step.whole.iter() {
             into.touch(column);
         }
         for (column, changes) in step.members {
@@ -205,7 +254,9 @@ impl Model for Ovsdb {
     }
 
     fn difference(schema: &Schema, table: TableIx, _old: &Row, _new: &Row) -> RowDelta {
-        RowDelta { whole: schema.at(table).data_columns().map(|(c, _)| c).collect(), members: Vec::new() }
+        let mut delta = RowDelta::default();
+        schema.at(table).data_columns().for_each(|(column, _)| delta.touch(column));
+        delta
     }
 
     fn weight(row: &Row) -> usize {
@@ -216,7 +267,7 @@ impl Model for Ovsdb {
     }
 }
 
-fn count_row(ty: &ColumnType, column: ColumnIx, row: &Row, by: i64, out: &mut ReferenceChanges) {
+fn count_row(ty: &ColumnType, column: ColumnIx, row: &Row, by: i64, out: &mut ReferenceChanges<Uuid>) {
     for (key, value) in row.data(column).members() {
         count_atom(&ty.key, column, key, by, out);
         if let (Some(base), Some(value)) = (&ty.value, value) {
@@ -231,7 +282,7 @@ fn count_member(
     key: &Atom,
     member: &Member,
     by: i64,
-    out: &mut ReferenceChanges,
+    out: &mut ReferenceChanges<Uuid>,
 ) {
     if *member == Member::Absent {
         return;
@@ -242,13 +293,13 @@ fn count_member(
     }
 }
 
-fn count_atom(base: &BaseType, column: ColumnIx, atom: &Atom, by: i64, out: &mut ReferenceChanges) {
+fn count_atom(base: &BaseType, column: ColumnIx, atom: &Atom, by: i64, out: &mut ReferenceChanges<Uuid>) {
     if let (Some(reference), Some(target)) = (&base.reference, atom.as_uuid()) {
         let reference = Reference {
             table: reference.table,
             target: *target,
             strength: reference.strength,
-            slot: column.0,
+            slot: column.slot(),
         };
         out.changes.push((reference, by));
     }

@@ -25,6 +25,21 @@ pub const SCHEMA_NAMES_MAX: usize = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnIx(pub u16);
 
+impl ColumnIx {
+    /// The slot of the references that this column holds.
+    pub fn slot(self) -> u32 {
+        self.0.into()
+    }
+
+    /// The column of a reference's slot.
+    ///
+    /// # Panics
+    /// If the slot is not one that [`slot`](Self::slot) gave.
+    pub fn from_slot(slot: u32) -> Self {
+        Self(u16::try_from(slot).expect("slots are made of columns"))
+    }
+}
+
 /// A column as requests can name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Column {

@@ -170,11 +170,11 @@ type Rows = BTreeMap<(TableIx, Uuid), Arc<Row>>;
 
 fn rows(root: &Root<Ovsdb>) -> Rows {
     let tables = root.meta().numbered_tables().map(|(table, _)| table);
-    tables.flat_map(|table| root.scan(table).map(move |(id, row)| ((table, *id), row.clone()))).collect()
+    tables.flat_map(|table| root.scan(table).map(move |(id, row)| ((table, id), row.clone()))).collect()
 }
 
 /// The references of all rows, counted from nothing.
-fn all_references(schema: &Schema, rows: &Rows) -> BTreeMap<(TableIx, Referrer), u32> {
+fn all_references(schema: &Schema, rows: &Rows) -> BTreeMap<(TableIx, Referrer<Uuid>), u32> {
     let mut counted = BTreeMap::new();
     for ((table, id), row) in rows {
         let mut changes = ReferenceChanges::default();
@@ -224,7 +224,7 @@ fn check_database(root: &Root<Ovsdb>) {
             for (id, row) in root.scan(table) {
                 let key: std::sync::Arc<[Datum]> = columns.iter().map(|c| row.data(*c).clone()).collect();
                 let holders: Vec<Uuid> = root.lookup(table, IndexIx(i as u16), &key).collect();
-                assert_eq!(holders, [*id], "index {i} of {}", definition.name);
+                assert_eq!(holders, [id], "index {i} of {}", definition.name);
             }
         }
     }

@@ -84,6 +84,7 @@ impl<M: Model, H: Host<M>, J: Journal<M>> Committer<M, H, J> {
         drive: Drive,
         options: PipelineOptions,
     ) -> io::Result<Self> {
+        let working = Working::new(root, Arc::clone(sink.feed()));
         let sink = Arc::new(Mutex::new(sink));
         let (tasks, queue) = channel();
         let mail = Mail { messages, drive };
@@ -92,7 +93,7 @@ impl<M: Model, H: Host<M>, J: Journal<M>> Committer<M, H, J> {
         let writer = thread::Builder::new().name(name).spawn(move || writer.run(&queue))?;
         Ok(Self {
             host,
-            working: Working::new(root),
+            working,
             sink,
             arrivals,
             waiting: VecDeque::new(),
@@ -162,6 +163,13 @@ impl<M: Model, H: Host<M>, J: Journal<M>> Committer<M, H, J> {
         if self.working.in_flight {
             return;
         }
+        if self.working.prepared.durable {
+            let mut in_flight = std::mem::take(&mut self.working.in_flight_changes);
+            let changes = self.working.prepared_changes();
+            in_flight.extend(changes.map(|(generation, changes)| (generation, Arc::clone(changes))));
+            self.working.in_flight_changes = in_flight;
+        }
+        // Taken even if nothing is to be written: the jobs that were counted are done.
         let prepared = std::mem::take(&mut self.working.prepared);
         if prepared.is_empty() {
             return;
@@ -190,6 +198,7 @@ impl<M: Model, H: Host<M>, J: Journal<M>> Committer<M, H, J> {
 
     fn take_report(&mut self, report: Report<M>) {
         self.working.in_flight = false;
+        self.working.in_flight_changes.clear();
         match report {
             Report::Written(Ok(wants_compaction)) => {
                 if wants_compaction && self.compaction.is_none() && self.working.compactions.is_empty() {
@@ -218,6 +227,7 @@ impl<M: Model, H: Host<M>, J: Journal<M>> Committer<M, H, J> {
         let prepared = std::mem::take(&mut self.working.prepared);
         let published = locked(&self.sink).publication().current();
         self.working.root = Root::clone(&published);
+        self.working.replaced_at = None;
         self.host.reset();
         if let Some(unanswered) = unanswered {
             unanswered.answer_all(&failure.outcome());

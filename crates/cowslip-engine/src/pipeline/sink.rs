@@ -59,6 +59,10 @@ impl<M: Model, J: Journal<M>> Sink<M, J> {
         Self { journal, publication, feed, reclaimer }
     }
 
+    pub(super) fn feed(&self) -> &Arc<Feed<M>> {
+        &self.feed
+    }
+
     pub(super) fn publication(&self) -> &Arc<Publication<M>> {
         &self.publication
     }
@@ -103,9 +107,12 @@ impl<M: Model, J: Journal<M>> Sink<M, J> {
         let newest = root.generation();
         let superseded = self.publication.publish(Arc::new(root));
         let commits = std::mem::take(&mut prepared.commits);
-        // The superseded root differs from its successor by this batch, unless that replaced everything.
-        let changed = if prepared.replaced.is_some() { usize::MAX } else { prepared.bytes };
+        // The superseded root differs from its successor by this batch, unless that exchanged it.
+        let changed = if prepared.exchanged { usize::MAX } else { prepared.bytes };
         let mut retired = vec![(Retired::Root(superseded), changed)];
+        // One that was exchanged again at once is superseded, too.
+        let exchanged = commits.iter().filter_map(|commit| commit.root.clone());
+        retired.extend(exchanged.map(|root| (Retired::Root(root), usize::MAX)));
         let first = newest + 1 - commits.len() as u64;
         let mut entries =
             (first..).zip(positions).zip(commits).map(|((generation, position), commit)| Entry {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cowslip_engine::storage::{OpenMode, Storage, StorageFile};
-use cowslip_engine::{AppendError, Commit, Draft, Feed, Id, Journal, Root, Strength, TableIx, Uuid};
+use cowslip_engine::{AppendError, Commit, Draft, Feed, Journal, Root, Strength, TableIx, Uuid};
 
-use super::{Item, TABLES, Toy, put};
+use super::{Id, Item, TABLES, Toy, put};
 
 const LOG: &str = "/db/log";
 const NEXT: &str = "/db/log.next";

@@ -167,8 +167,9 @@ async fn conditions_change_at_run_time() {
         assert!(!client.snapshot().has_table("Bridge"));
 
         let mut acknowledged = client.conditions_acknowledged();
-        let wanted =
-            client.set_filter("Plain", Some(Filter::all().equal("v", &2_i64).equal("v", &3_i64))).unwrap();
+        let wanted = client
+            .set_filter("Plain", Some(Filter::all().equal("v", &2_i64).or(Filter::all().equal("v", &3_i64))))
+            .unwrap();
         acknowledged.wait_for(|n| *n >= wanted).await.unwrap();
         assert_eq!(client.snapshot().len("Plain"), 2);
         let wanted = client.set_filter("Plain", None).unwrap();

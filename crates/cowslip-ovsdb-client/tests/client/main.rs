@@ -3,11 +3,22 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod basics;
+mod conditions;
+mod databases;
+mod flood;
+mod limits;
+mod metrics;
 mod ovn;
+mod parked;
 mod pipelined;
+mod process;
 mod property;
 mod restarts;
+mod schema_fit;
 mod script;
 mod scripted;
 mod support;
+mod tap;
+mod tls;
 mod validation;
+mod wire;

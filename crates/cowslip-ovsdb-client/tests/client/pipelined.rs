@@ -174,3 +174,29 @@ async fn a_value_with_a_bound_in_flight_is_waited_for() {
     let refused = second.await.unwrap();
     assert!(matches!(refused, Err(TransactError::Refused(_))), "{refused:?}");
 }
+
+/// The count of a verdict that waits, with a server that answers when it is told to.
+#[tokio::test]
+async fn the_second_of_two_in_flight_waits_once_and_is_never_sent() {
+    let script = Script::new();
+    let (client, mut link) = start(&script, json!({})).await;
+    for round in 0..3_u64 {
+        let key = format!("k{round}");
+        let first = insert(&client, &key);
+        let (request, _) = link.expect("transact").await;
+        let second = insert(&client, &key);
+        link.expect_silence().await;
+        let counts = client.counts();
+        assert_eq!((counts.sent, counts.waited, counts.refused), (round + 1, round + 1, round));
+        let inserted = id(u128::from(round));
+        update(&mut link, json!({inserted.as_str(): row(&key)})).await;
+        link.reply(&request, json!([{"uuid": ["uuid", inserted]}])).await;
+        first.await.unwrap().unwrap();
+        assert!(matches!(second.await.unwrap(), Err(TransactError::Refused(_))));
+        link.expect_silence().await;
+        let counts = client.counts();
+        assert_eq!((counts.sent, counts.waited, counts.refused), (round + 1, round + 1, round + 1));
+        // One verdict for the first, two for the second.
+        assert_eq!(counts.validated, 3 * (round + 1));
+    }
+}

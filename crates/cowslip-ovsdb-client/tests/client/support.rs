@@ -1,14 +1,10 @@
 //! Servers for tests: ours in this process, and the real `ovsdb-server`, behind one type.
 
-use cowslip_engine::storage::FileSystem;
-use cowslip_net::address::{Endpoint, Remote};
-use cowslip_ovsdb::schema::Schema;
 use cowslip_ovsdb_client::{Client, ClientBuilder, Datum, IntoDatum};
-use cowslip_ovsdb_server::{Server, ServerOptions, file};
+use cowslip_ovsdb_server::testing::TestServer;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -30,14 +26,16 @@ pub(crate) const SCHEMA: &str = r#"{"name":"T","version":"1.0.0","tables":{
    "o":{"type":{"key":"string","min":0,"max":1}},
    "two":{"type":{"key":"integer","min":0,"max":2}}}}}}"#;
 
-/// A server and its directory.
+/// A server and its directory, in which it listens at `sock`.
 pub(crate) struct Peer {
-    directory: TempDir,
     kind: Running,
+    schema: String,
+    directory: TempDir,
 }
 
 enum Running {
-    Ours(Server),
+    /// None only while it is restarted.
+    Ours(Option<TestServer>),
     Real(Child),
 }
 
@@ -62,11 +60,7 @@ impl Peer {
     pub(crate) async fn start(kind: Kind, schema: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let kind = match kind {
-            Kind::Ours => {
-                let schema = Schema::parse(schema.as_bytes()).unwrap();
-                file::create(&FileSystem::new(), &directory.path().join("db"), &schema).unwrap();
-                Running::Ours(ours(directory.path()).await)
-            }
+            Kind::Ours => Running::Ours(Some(TestServer::in_folder(directory.path(), schema).await.unwrap())),
             Kind::Real => {
                 std::fs::write(directory.path().join("schema"), schema).unwrap();
                 let made = Command::new("ovsdb-tool")
@@ -77,18 +71,19 @@ impl Peer {
                 Running::Real(real(directory.path().into()))
             }
         };
-        Peer { directory, kind }
+        Peer { directory, schema: schema.to_string(), kind }
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.directory.path().join("sock")
     }
 
     pub(crate) fn endpoint(&self) -> String {
-        format!("unix:{}", self.directory.path().join("sock").display())
+        format!("unix:{}", self.socket().display())
     }
 
     pub(crate) fn builder(&self) -> ClientBuilder {
-        Client::builder("T").endpoint(&self.endpoint()).with(|o| {
-            o.backoff_min = Duration::from_millis(5);
-            o.backoff_max = Duration::from_millis(50);
-        })
+        builder(&self.endpoint())
     }
 
     /// Kills and restarts the real server; stops and restarts ours.
@@ -100,8 +95,8 @@ impl Peer {
                 *child = real(self.directory.path().into());
             }
             Running::Ours(server) => {
-                server.stop().await.unwrap();
-                *server = ours(self.directory.path()).await;
+                server.take().unwrap().stop().await.unwrap();
+                *server = Some(TestServer::in_folder(self.directory.path(), &self.schema).await.unwrap());
             }
         }
     }
@@ -112,11 +107,12 @@ impl Peer {
     }
 }
 
-async fn ours(directory: &Path) -> Server {
-    let server = Server::start(ServerOptions::default()).await.unwrap();
-    server.add_file(Arc::new(FileSystem::new()), &directory.join("db")).await.unwrap();
-    server.add_remote(&Remote::Listen(Endpoint::Unix(directory.join("sock")))).await.unwrap();
-    server
+/// A client of the database `T` that does not wait long before it connects again.
+pub(crate) fn builder(endpoint: &str) -> ClientBuilder {
+    Client::builder("T").endpoint(endpoint).with(|o| {
+        o.backoff_min = Duration::from_millis(5);
+        o.backoff_max = Duration::from_millis(50);
+    })
 }
 
 const MISSING: &str = "ovsdb-server and ovsdb-tool are missing: run `cargo xtask peers`";

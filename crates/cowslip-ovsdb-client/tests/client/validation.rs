@@ -129,24 +129,6 @@ async fn duplicates_are_refused_with_nothing_sent() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_of_two_in_flight_is_refused() {
-    let peer = Peer::start(Kind::Real, SCHEMA).await;
-    let client = client(&peer).await;
-    for round in 0..200 {
-        let mut first = client.transaction();
-        first.insert("Plain", [("m", key(&format!("{round}")))]);
-        let mut second = client.transaction();
-        second.insert("Plain", [("m", key(&format!("{round}")))]);
-        let (first, second) = tokio::join!(client.transact(first), client.transact(second));
-        assert!(first.is_ok());
-        assert!(matches!(second, Err(TransactError::Refused(_))), "{second:?}");
-    }
-    assert_eq!(client.counts().sent, 200);
-    // How often depends on how fast the server answers between the two; that it happens does not.
-    assert!(client.counts().waited > 0, "verdicts waited for what was in flight");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_dry_run_shows_what_would_be() {
     let peer = Peer::start(Kind::Ours, SCHEMA).await;
     let client = client(&peer).await;

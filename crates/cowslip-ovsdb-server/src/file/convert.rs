@@ -40,7 +40,7 @@ pub fn convert(root: &Root<Ovsdb>, schema: Arc<Schema>) -> Result<Root<Ovsdb>, C
         let old_definition = root.meta().at(old_table);
         for (id, row) in root.scan(old_table) {
             let row = convert_row(row, old_definition, definition)?;
-            draft.put(table, *id, Arc::new(row), RowDelta::default());
+            draft.put(table, id, Arc::new(row), RowDelta::default());
         }
     }
     let changes = draft.into_changes();

@@ -61,7 +61,7 @@ pub fn encode_snapshot(root: &Root<Ovsdb>, comment: &str, date_ms: i64, pieces: 
     for (table, definition) in schema.numbered_tables() {
         let mut rows = RowList::new(&definition.name);
         for (id, row) in root.scan(table) {
-            rows.add(&mut pieces.text, id, |out| {
+            rows.add(&mut pieces.text, &id, |out| {
                 write_new(out, definition, row);
                 true
             });

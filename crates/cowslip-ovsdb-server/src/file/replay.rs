@@ -306,7 +306,7 @@ pub(super) fn prune(root: &Root<Ovsdb>) -> (ChangeSet<Ovsdb>, usize) {
                 delta.change(column, changes);
             }
             if let Some((new, delta)) = pruned {
-                draft.put(table, *id, Arc::new(Row { version: Uuid::new_v4(), ..new }), delta);
+                draft.put(table, id, Arc::new(Row { version: Uuid::new_v4(), ..new }), delta);
             }
         }
     }

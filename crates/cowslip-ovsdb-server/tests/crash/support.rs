@@ -222,7 +222,7 @@ pub(crate) fn content(root: &Root<Ovsdb>) -> Content {
         for (id, row) in root.scan(table) {
             let columns = definition.data_columns().filter(|(_, column)| column.persistent);
             let columns = columns.map(|(ix, column)| (column.name.to_string(), row.data(ix).clone()));
-            content.insert((definition.name.to_string(), *id), columns.collect());
+            content.insert((definition.name.to_string(), id), columns.collect());
         }
     }
     content

@@ -65,37 +65,27 @@ impl<K: Knowledge> Executor<'_, '_, K> {
             pruned.extend(weak.map(|(referrer, _)| (referrer.table, referrer.source)));
         }
         self.doubtful.append(&mut pruned);
-        let mut conflicts = self.draft.conflicts();
-        let certain = conflicts.find(|conflict| {
+        let mut is_any = false;
+        let certain = self.draft.conflicts().find(|conflict| {
+            is_any = true;
             let holds = |id: &&Uuid| !self.doubtful.contains(&(conflict.table, **id));
             self.sees_right && conflict.ids.iter().filter(holds).count() > 1
         });
-        let is_any = certain.is_some() || self.draft.check_unique().is_some();
-        drop(conflicts);
         self.is_certain &= certain.is_some() || !is_any;
         certain
     }
 
-    /// Drops touched rows that are as they were.
+    /// Drops changed rows that are as they were.
     fn drop_unchanged(&mut self) {
-        for table in self.touched_tables() {
-            let unchanged: Vec<Uuid> = self
-                .draft
-                .touched(table)
-                .filter(|(_, t)| match (t.first, t.last) {
-                    (Some(first), Some(last)) => !t.delta.columns().any(|c| t.delta.differs(c, first, last)),
-                    _ => false,
-                })
-                .map(|(id, _)| *id)
-                .collect();
-            for id in unchanged {
+        for (table, id) in std::mem::take(&mut self.suspects) {
+            let is_changed = self.draft.touched_record(table, &id).is_none_or(|t| match (t.first, t.last) {
+                (Some(first), Some(last)) => t.delta.columns().any(|c| t.delta.differs(c, first, last)),
+                _ => true,
+            });
+            if !is_changed {
                 self.draft.forget(table, &id);
             }
         }
-    }
-
-    fn touched_tables(&self) -> Vec<TableIx> {
-        self.draft.touched_tables().collect()
     }
 
     /// Looks at each reference that the transaction added or took away, and at each row that it inserted.
@@ -131,7 +121,7 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                         }
                         (Strength::Strong, _) => return Err(self.missing_target(table, id, reference)),
                         (Strength::Weak, _) => {
-                            let place = (table, *id, ColumnIx(reference.slot));
+                            let place = (table, *id, ColumnIx::from_slot(reference.slot));
                             dangling.entry(place).or_default().insert(reference.target);
                         }
                     }
@@ -144,12 +134,12 @@ impl<K: Knowledge> Executor<'_, '_, K> {
         Ok(())
     }
 
-    fn missing_target(&self, table: TableIx, id: &Uuid, reference: &Reference) -> Error {
+    fn missing_target(&self, table: TableIx, id: &Uuid, reference: &Reference<Uuid>) -> Error {
         let source = self.schema.at(table);
         let details = format!(
             "Table {} column {} row {id} references nonexistent row {} in table {}.",
             source.name,
-            source.data(ColumnIx(reference.slot)).name,
+            source.data(ColumnIx::from_slot(reference.slot)).name,
             reference.target,
             self.schema.at(reference.table).name
         );
@@ -210,7 +200,7 @@ impl<K: Knowledge> Executor<'_, '_, K> {
     }
 
     /// The rows of non-root tables among the targets of strong references.
-    fn strongly_held(&self, references: &ReferenceChanges) -> Vec<(TableIx, Uuid)> {
+    fn strongly_held(&self, references: &ReferenceChanges<Uuid>) -> Vec<(TableIx, Uuid)> {
         let strong = references.changes.iter().map(|(reference, _)| reference).filter(|reference| {
             reference.strength == Strength::Strong && !self.schema.at(reference.table).is_root
         });
@@ -263,7 +253,7 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                 }
                 for (referrer, _) in self.draft.referrers(table, id) {
                     if referrer.strength == Strength::Weak {
-                        let place = (referrer.table, referrer.source, ColumnIx(referrer.slot));
+                        let place = (referrer.table, referrer.source, ColumnIx::from_slot(referrer.slot));
                         dangling.entry(place).or_default().insert(*id);
                     }
                 }
@@ -308,7 +298,7 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                     candidates.insert((reference.table, reference.target));
                 }
             }
-            self.modify(table, id, new, delta);
+            self.modify(table, (id, row), new, delta);
         }
         Ok(())
     }

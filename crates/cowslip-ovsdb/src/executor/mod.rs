@@ -8,12 +8,14 @@
 //! the outcome is marked as not certain.
 
 mod commit;
+mod found;
 mod knowledge;
 mod results;
 
 pub use knowledge::{Everything, Knowledge};
 pub use results::{OperationResult, Selection};
 
+use crate::atom::Atom;
 use crate::condition::Condition;
 use crate::datum::Datum;
 use crate::error::{Error, ErrorKind};
@@ -22,6 +24,7 @@ use crate::operation::{Operation, PartialRow, Transaction};
 use crate::row::{IndexKey, Ovsdb, Row, RowDelta};
 use crate::schema::{Column, ColumnIx, KeyPart, Schema, TableSchema};
 use cowslip_engine::{ChangeSet, Conflict, Draft, IndexIx, Root, TableIx, Uuid};
+use found::Found;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -112,6 +115,7 @@ pub fn execute<K: Knowledge>(
         is_certain: true,
         sees_right: true,
         doubtful: BTreeSet::new(),
+        suspects: Vec::new(),
         conflict: None,
     };
     let mut results = Vec::with_capacity(transaction.operations.len());
@@ -181,6 +185,8 @@ struct Executor<'a, 'r, K: Knowledge> {
     /// Rows that the server may collect or prune for reasons that are not known: the keys they hold are neither taken
     /// nor free.
     doubtful: BTreeSet<(TableIx, Uuid)>,
+    /// Changed rows that may be again as they were before the transaction. A row that was changed once is another one.
+    suspects: Vec<(TableIx, Uuid)>,
     conflict: Option<Conflict<Ovsdb>>,
 }
 
@@ -203,11 +209,12 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                 Ok(self.mutate(*table, condition, mutations)?)
             }
             Operation::Delete { table, condition } => {
-                let ids = self.matching(*table, condition);
-                for id in &ids {
-                    self.draft.remove(*table, id);
+                let rows = self.matching(*table, condition);
+                let count = rows.len();
+                for (id, _) in rows {
+                    self.draft.remove(*table, &id);
                 }
-                Ok(OperationResult::Count(ids.len()))
+                Ok(OperationResult::Count(count))
             }
             Operation::Wait { table, condition, columns, equal, rows, timeout_ms } => {
                 if self.wait_holds(*table, condition, columns, *equal, rows) {
@@ -250,7 +257,7 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                 columns[usize::from(column.0)] = value.clone();
             }
         }
-        let row = Row { version: Uuid::new_v4(), columns };
+        let row = Row { version: fresh_version::<K>(), columns };
         self.draft.put(table, uuid, Arc::new(row), RowDelta::default());
         Ok(OperationResult::Uuid(uuid))
     }
@@ -265,10 +272,9 @@ impl<K: Knowledge> Executor<'_, '_, K> {
         let mut rows: Vec<(Uuid, Arc<Row>)> = Vec::new();
         let distinct = !columns.contains(&Column::Uuid);
         let mut seen = BTreeSet::new();
-        for id in self.matching(table, condition) {
-            let Some(row) = self.draft.record(table, &id) else { continue };
-            if !distinct || seen.insert(project(&id, row, columns)) {
-                rows.push((id, row.clone()));
+        for (id, row) in self.matching(table, condition) {
+            if !distinct || seen.insert(project(&id, &row, columns)) {
+                rows.push((id, row));
             }
         }
         if !sort.is_empty() {
@@ -278,9 +284,9 @@ impl<K: Knowledge> Executor<'_, '_, K> {
     }
 
     fn update(&mut self, table: TableIx, condition: &Condition, values: &PartialRow) -> OperationResult {
-        let ids = self.matching(table, condition);
-        for id in &ids {
-            let Some(row) = self.draft.record(table, id) else { continue };
+        let rows = self.matching(table, condition);
+        let count = rows.len();
+        for (id, row) in rows {
             let mut delta = RowDelta::default();
             let mut new = None;
             for (column, value) in values {
@@ -300,10 +306,10 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                 }
             }
             if let Some(new) = new {
-                self.modify(table, *id, new, delta);
+                self.modify(table, (id, row), new, delta);
             }
         }
-        OperationResult::Count(ids.len())
+        OperationResult::Count(count)
     }
 
     fn mutate(
@@ -312,29 +318,41 @@ impl<K: Knowledge> Executor<'_, '_, K> {
         condition: &Condition,
         mutations: &[Mutation],
     ) -> Result<OperationResult, Error> {
-        let ids = self.matching(table, condition);
+        let rows = self.matching(table, condition);
+        let count = rows.len();
         let definition = self.schema.at(table);
-        for id in &ids {
-            let Some(row) = self.draft.record(table, id) else { continue };
-            let mut new = row.as_ref().clone();
+        for (id, row) in rows {
+            let mut new: Option<Row> = None;
             let mut delta = RowDelta::default();
             for mutation in mutations {
-                if self.knows_column(table, mutation.column) {
-                    mutation.apply(definition, &mut new, &mut delta)?;
-                } else {
+                let column = mutation.column;
+                if !self.knows_column(table, column) {
                     self.is_certain = false;
+                    continue;
+                }
+                let value = new.as_ref().unwrap_or(&row).data(column);
+                if let Some(mutated) = mutation.of(definition, value)? {
+                    let new = new.get_or_insert_with(|| row.as_ref().clone());
+                    mutated.store(column, &mut new.columns[usize::from(column.0)], &mut delta);
                 }
             }
-            if delta.columns().next().is_some() {
-                self.modify(table, *id, new, delta);
+            if let Some(new) = new {
+                if mutations.len() > 1 {
+                    // One mutation may undo what another did.
+                    self.suspects.push((table, id));
+                }
+                self.modify(table, (id, row), new, delta);
             }
         }
-        Ok(OperationResult::Count(ids.len()))
+        Ok(OperationResult::Count(count))
     }
 
-    fn modify(&mut self, table: TableIx, id: Uuid, mut row: Row, delta: RowDelta) {
-        row.version = Uuid::new_v4();
-        self.draft.put(table, id, Arc::new(row), delta);
+    /// Replaces a row by another version that differs from it.
+    fn modify(&mut self, table: TableIx, (id, old): (Uuid, Arc<Row>), mut new: Row, delta: RowDelta) {
+        new.version = fresh_version::<K>();
+        if self.draft.replace(table, id, old, Arc::new(new), delta) {
+            self.suspects.push((table, id));
+        }
     }
 
     /// Whether the rows that meet `condition` are, or are not, the ones given. Rows compare as sets of projections.
@@ -359,8 +377,8 @@ impl<K: Knowledge> Executor<'_, '_, K> {
             rows.iter().map(|row| columns.iter().map(|column| given(row, column)).collect()).collect();
         let actual: BTreeSet<Vec<Datum>> = self
             .matching(table, condition)
-            .iter()
-            .filter_map(|id| self.draft.record(table, id).map(|row| project(id, row, columns)))
+            .into_iter()
+            .map(|(id, row)| project(&id, &row, columns))
             .collect();
         (expected == actual) == equal
     }
@@ -382,28 +400,30 @@ impl<K: Knowledge> Executor<'_, '_, K> {
     }
 
     /// The rows that meet `condition`: by UUID or by an index where the condition allows, else by a scan.
-    fn matching(&mut self, table: TableIx, condition: &Condition) -> Vec<Uuid> {
-        if !K::COMPLETE {
-            self.note_ignorance(table, condition);
+    fn matching(&mut self, table: TableIx, condition: &Condition) -> Found {
+        if let Some(Datum::One(Atom::Uuid(id))) = condition.equal_to(Column::Uuid) {
+            let row = self.draft.record(table, id).cloned();
+            if !K::COMPLETE {
+                self.note_ignorance(table, condition, row.is_some());
+            }
+            // The clause that named the row holds already.
+            let holds = |row: &Arc<Row>| condition.clauses.len() == 1 || condition.all_hold(id, row);
+            return Found::one(row.filter(holds).map(|row| (*id, row)));
         }
-        let holds = |id: &Uuid| self.draft.record(table, id).is_some_and(|row| condition.all_hold(id, row));
-        if let Some(Datum::One(atom)) = condition.equal_to(Column::Uuid)
-            && let Some(id) = atom.as_uuid()
-        {
-            return if holds(id) { vec![*id] } else { Vec::new() };
+        if !K::COMPLETE {
+            self.note_ignorance(table, condition, false);
         }
         if let Some((index, key)) = indexed(self.schema.at(table), condition) {
-            return self.draft.lookup(table, index, &key).filter(holds).collect();
+            let found = self.draft.lookup(table, index, &key);
+            let rows = found.filter_map(|id| Some((id, self.draft.record(table, &id)?)));
+            return rows.filter(|(id, row)| condition.all_hold(id, row)).map(|(id, r)| (id, r.clone())).collect();
         }
-        self.draft.scan(table).filter(|(id, row)| condition.all_hold(id, row)).map(|(id, _)| *id).collect()
+        let rows = self.draft.scan(table).filter(|(id, row)| condition.all_hold(id, row));
+        rows.map(|(id, row)| (id, row.clone())).collect()
     }
 
     /// Marks the outcome as not certain if rows that are not known, or not known in full, may meet `condition`.
-    fn note_ignorance(&mut self, table: TableIx, condition: &Condition) {
-        let names_known_row = match condition.equal_to(Column::Uuid) {
-            Some(Datum::One(atom)) => atom.as_uuid().is_some_and(|id| self.draft.record(table, id).is_some()),
-            _ => false,
-        };
+    fn note_ignorance(&mut self, table: TableIx, condition: &Condition, names_known_row: bool) {
         let sees_all_columns = condition.looks_only_at(|column| match column {
             Column::Data(column) => self.knows_column(table, column),
             Column::Uuid | Column::Version => true,
@@ -434,6 +454,11 @@ pub fn indexed(table: &TableSchema, condition: &Condition) -> Option<(IndexIx, I
     });
     let keys = declared.chain(client).enumerate();
     keys.filter_map(|(i, key): (usize, Option<IndexKey>)| Some((IndexIx(i as u16), key?))).next()
+}
+
+/// A version for a changed row. Only a server's are ever seen.
+fn fresh_version<K: Knowledge>() -> Uuid {
+    if K::COMPLETE { Uuid::new_v4() } else { Uuid::nil() }
 }
 
 fn project(id: &Uuid, row: &Row, columns: &[Column]) -> Vec<Datum> {

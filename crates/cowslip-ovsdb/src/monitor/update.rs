@@ -247,8 +247,8 @@ pub fn write_initial(spec: &MonitorSpec, root: &Root<Ovsdb>, out: &mut String) {
     let mut writer = UpdateWriter::new(root.meta(), spec.dialect, out);
     for table in spec.tables.iter().filter(|t| t.select.initial) {
         for (id, row) in root.scan(table.table) {
-            if table.sees(id, row) {
-                writer.add_initial(table, id, row);
+            if table.sees(&id, row) {
+                writer.add_initial(table, &id, row);
             }
         }
     }
@@ -270,9 +270,9 @@ pub fn write_condition_change(
         }
         for (id, row) in root.scan(new.table) {
             let delta = RowDelta::default();
-            match (old.sees(id, row), new.sees(id, row)) {
-                (false, true) => writer.row(new, Kind::Insert, id, None, Some(row), &delta),
-                (true, false) => writer.row(new, Kind::Delete, id, Some(row), None, &delta),
+            match (old.sees(&id, row), new.sees(&id, row)) {
+                (false, true) => writer.row(new, Kind::Insert, &id, None, Some(row), &delta),
+                (true, false) => writer.row(new, Kind::Delete, &id, Some(row), None, &delta),
                 _ => {}
             }
         }
