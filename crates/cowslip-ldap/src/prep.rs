@@ -133,7 +133,9 @@ fn prepare(
             match (character, case) {
                 (' ', _) => spaces.space(),
                 (character, Case::Exact) => spaces.character(character),
-                (character, Case::Ignore) => character.to_lowercase().for_each(|lower| spaces.character(lower)),
+                (character, Case::Ignore) => {
+                    character.to_lowercase().for_each(|lower| spaces.character(lower))
+                }
             }
         }
     } else {
@@ -177,6 +179,16 @@ fn is_simple(character: char) -> bool {
         | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}')
 }
 
+/// Whether ASCII text is printable and has single blanks between words only, as nearly all values are.
+fn is_collapsed(text: &[u8]) -> bool {
+    let is_printable = text.iter().fold(true, |so_far, byte| so_far & (b' '..=b'~').contains(byte));
+    let is_double = |pair: &[u8]| pair[0] == b' ' && pair[1] == b' ';
+    is_printable
+        && text.first().is_some_and(|first| *first != b' ')
+        && text.last() != Some(&b' ')
+        && !text.windows(2).fold(false, |so_far, pair| so_far | is_double(pair))
+}
+
 /// Writes text with its spaces as asked for.
 struct Spaces<'a> {
     spacing: Spacing,
@@ -200,33 +212,25 @@ impl<'a> Spaces<'a> {
         self.is_pending = true;
     }
 
-    /// Takes ASCII text, run by run of printable characters.
+    /// Takes ASCII text.
     fn ascii(&mut self, text: &[u8], case: Case) {
-        let mut rest = text;
-        while let Some(&first) = rest.first() {
-            let length = rest.iter().position(|byte| !byte.is_ascii_graphic()).unwrap_or(rest.len());
-            if length == 0 {
-                // Other control characters are mapped to nothing.
-                if matches!(first, b' ' | b'\t'..=b'\r') {
-                    self.space();
-                }
-                rest = &rest[1..];
-                continue;
-            }
-            let (run, after) = rest.split_at(length);
+        if self.spacing == Spacing::Collapse && is_collapsed(text) {
             let start = self.out.len();
-            if self.spacing == Spacing::RemoveWithHyphens {
-                run.iter().for_each(|byte| self.byte(*byte));
-            } else {
-                if self.is_pending || !self.has_text {
-                    self.before_text();
-                }
-                self.out.extend_from_slice(run);
-            }
+            self.out.extend_from_slice(text);
             if case == Case::Ignore {
                 self.out[start..].make_ascii_lowercase();
             }
-            rest = after;
+            self.has_text = true;
+            return;
+        }
+        for &byte in text {
+            match byte {
+                b'!'..=b'~' if case == Case::Exact => self.byte(byte),
+                b'!'..=b'~' => self.byte(byte.to_ascii_lowercase()),
+                b' ' | b'\t'..=b'\r' => self.space(),
+                // Other control characters are mapped to nothing.
+                _ => {}
+            }
         }
     }
 
@@ -255,6 +259,7 @@ impl<'a> Spaces<'a> {
     }
 
     /// Writes what stands before the first word or between two.
+    #[cold]
     fn before_text(&mut self) {
         let spaces: &[u8] = match (self.spacing, self.has_text) {
             (Spacing::Remove | Spacing::RemoveWithHyphens, _) | (Spacing::Collapse, false) => b"",
@@ -323,7 +328,8 @@ fn is_hyphen(character: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        Case, Origin, PieceKind, Spaces, Spacing, collapse, is_simple, numeric, piece, spaced, telephone, transform,
+        Case, Origin, PieceKind, Spaces, Spacing, collapse, is_simple, numeric, piece, spaced, telephone,
+        transform,
     };
     use proptest::prelude::*;
 

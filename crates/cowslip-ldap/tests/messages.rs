@@ -5,10 +5,11 @@ use std::borrow::Cow;
 use cowslip_ldap::filter::{FILTER_DEPTH_MAX, Filter};
 use cowslip_ldap::framing::{Framing, frame};
 use cowslip_ldap::message::{
-    Authentication, CONTROLS_MAX, Control, EntryWriter, Fault, Limits, MessageId, Operation, OperationKind,
-    Remedy, Request, RequestError, ResponseOperation, SEARCH_ATTRIBUTES_MAX, SearchParameters, decode_filter,
-    decode_request, decode_response, encode_filter, write_bind_response, write_extended_response,
-    write_intermediate_response, write_notice_of_disconnection, write_reference, write_result, write_search,
+    Authentication, CONTROLS_MAX, Control, EntryWriter, Fault, FilterDecodeError, Limits, MessageId,
+    Operation, OperationKind, Remedy, Request, RequestError, ResponseOperation, SEARCH_ATTRIBUTES_MAX,
+    SearchParameters, decode_filter, decode_request, decode_response, encode_filter, write_bind_response,
+    write_extended_response, write_intermediate_response, write_notice_of_disconnection, write_reference,
+    write_result, write_search,
 };
 use cowslip_ldap::oids;
 use cowslip_ldap::result::{LdapResult, ResultCode};
@@ -192,7 +193,7 @@ fn l001_filters_are_bounded_in_depth() {
             let expected = RequestError::Refused {
                 id: id(5),
                 operation: OperationKind::Search,
-                fault: Fault::FilterDepth,
+                fault: Fault::FilterDepth { max: FILTER_DEPTH_MAX },
             };
             assert_eq!(decoded, Err(expected), "{levels}");
         }
@@ -265,7 +266,8 @@ fn l019_filters_are_bounded_in_size() {
         match decode_filter(&octets, &limits) {
             Ok(found) => assert!(is_taken && found == filter, "{terms}"),
             Err(error) => {
-                assert!(matches!(error, RequestError::Refused { fault: Fault::FilterTerms, .. }));
+                let max = limits.filter_terms_max;
+                assert_eq!(error, FilterDecodeError::Fault(Fault::FilterTerms { max }));
                 assert!(!is_taken, "{terms}");
             }
         }

@@ -8,7 +8,7 @@ use cowslip_ovsdb::atom::Atom;
 use cowslip_ovsdb::condition::{Clause, Condition};
 use cowslip_ovsdb::datum::Datum;
 use cowslip_ovsdb::json::{write_int, write_str};
-use cowslip_ovsdb::mutation::Mutation;
+use cowslip_ovsdb::mutation::{Mutation, Mutator};
 use cowslip_ovsdb::operation::{Operation, PartialRow};
 use cowslip_ovsdb::schema::{Column, Schema, TableSchema};
 use std::collections::BTreeSet;
@@ -91,8 +91,9 @@ fn write_mutations(table: &TableSchema, mutations: &[Mutation], names: &Names, o
         out.push(',');
         write_str(out, mutation.mutator.name());
         out.push(',');
-        // A set of keys to delete from a map is no map; an empty argument may be either.
-        let has_values = mutation.argument.members().next().is_some_and(|(_, v)| v.is_some());
+        // What is inserted into a map is one, even if it is empty; keys to delete are a set.
+        let is_inserted = mutation.mutator == Mutator::Insert && table.data(mutation.column).ty.is_map();
+        let has_values = is_inserted || mutation.argument.members().next().is_some_and(|(_, v)| v.is_some());
         write_datum(&mutation.argument, has_values, names, out);
         out.push(']');
     }

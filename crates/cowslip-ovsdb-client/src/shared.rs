@@ -282,7 +282,7 @@ impl Shared {
                 let duplicate = Duplicate {
                     table: schema.at(table).name.to_string(),
                     index: self.known().1.index_name(schema, table, index),
-                    key: key.clone(),
+                    key: key.values(),
                     rows: root.lookup(table, index, key).collect(),
                 };
                 tracing::warn!(%duplicate, "the server has a key of a primary client index twice");

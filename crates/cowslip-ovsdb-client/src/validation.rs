@@ -262,7 +262,7 @@ pub(crate) fn refusal(snapshot: &Snapshot, transaction: &Transaction, outcome: &
     let duplicate = outcome.conflict.as_ref().map(|conflict| Duplicate {
         table: schema.at(conflict.table).name.to_string(),
         index: snapshot.known.index_name(schema, conflict.table, conflict.index),
-        key: conflict.key.clone(),
+        key: conflict.key.values(),
         rows: conflict.ids.clone(),
     });
     let table = operation.and_then(|at| table_of(&transaction.operations[at]));
@@ -479,7 +479,7 @@ pub(crate) fn guards(snapshot: &Snapshot, outcome: &Outcome, all: Option<bool>) 
             if !all.unwrap_or_else(|| is_guarded(&snapshot.known, definition, table, index)) {
                 continue;
             }
-            let Some(condition) = holders(&definition.key_parts(index), key) else { continue };
+            let Some(condition) = holders(&definition.key_parts(index), &key.values()) else { continue };
             let losers = changes.keys().filter(|(i, k, _, taken)| *i == index && *k == key && !taken);
             let row = |id: Uuid| vec![(Column::Uuid, Datum::One(cowslip_ovsdb::atom::Atom::Uuid(id)))];
             let rows = losers.map(|(_, _, id, _)| row(id)).collect();
@@ -494,7 +494,7 @@ pub(crate) fn guards(snapshot: &Snapshot, outcome: &Outcome, all: Option<bool>) 
             let duplicate = Duplicate {
                 table: definition.name.to_string(),
                 index: snapshot.known.index_name(schema, table, index),
-                key: key.clone(),
+                key: key.values(),
                 rows: vec![id],
             };
             guards.push(Guard { operation, duplicate });

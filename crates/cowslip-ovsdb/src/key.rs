@@ -74,17 +74,25 @@ pub(crate) struct KeyWriter(Vec<u8>);
 
 impl KeyWriter {
     pub(crate) fn new() -> Self {
-        KeyWriter(Vec::with_capacity(CAPACITY_BYTES))
+        KeyWriter(Vec::new())
+    }
+
+    /// Begins a part. Room is only taken here, because many keys turn out not to be wanted before they begin.
+    fn part(&mut self, kind: u8) {
+        if self.0.capacity() == 0 {
+            self.0.reserve(CAPACITY_BYTES);
+        }
+        self.0.push(kind);
     }
 
     /// A column's value.
     pub(crate) fn datum(&mut self, value: &Datum) {
         match value {
-            Datum::Empty => self.0.push(EMPTY),
+            Datum::Empty => self.part(EMPTY),
             Datum::One(atom) => self.one(atom),
             Datum::Set(_) | Datum::LargeSet(_) | Datum::Map(_) | Datum::LargeMap(_) => {
                 let is_map = matches!(value, Datum::Map(_) | Datum::LargeMap(_));
-                self.0.push(if is_map { MAP } else { SET });
+                self.part(if is_map { MAP } else { SET });
                 for (key, value) in value.members() {
                     self.0.push(MORE);
                     self.atom(key);
@@ -99,7 +107,7 @@ impl KeyWriter {
 
     /// A scalar, or the value of a map's key.
     pub(crate) fn one(&mut self, atom: &Atom) {
-        self.0.push(ONE);
+        self.part(ONE);
         self.atom(atom);
     }
 

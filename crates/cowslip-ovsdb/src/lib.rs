@@ -49,6 +49,7 @@ pub mod error;
 pub mod executor;
 pub mod framing;
 pub mod json;
+mod key;
 pub mod members;
 pub mod message;
 pub mod monitor;

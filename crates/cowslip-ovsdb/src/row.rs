@@ -6,6 +6,8 @@
 //!
 //! Invariant: a column that a delta does not name is equal before and after.
 
+pub use crate::key::IndexKey;
+
 use crate::atom::{Atom, AtomicType};
 use crate::datum::{Datum, Member, MemberChange};
 use crate::schema::{Column, ColumnIx, Schema};
@@ -15,7 +17,7 @@ use cowslip_engine::{
 };
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 
 /// A row without its UUID, which is its key in the table.
 #[derive(Clone, Debug, PartialEq)]
@@ -165,9 +167,6 @@ impl RowDelta {
         }
     }
 }
-
-/// The values of an index's columns. Shared, because changing one entry of an index copies its neighbours' keys.
-pub type IndexKey = Arc<[Datum]>;
 
 /// The engine's view of an OVSDB database.
 #[derive(Debug)]

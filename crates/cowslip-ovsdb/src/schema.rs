@@ -12,7 +12,8 @@ use crate::datum::Datum;
 use crate::error::{Error, ErrorKind};
 use crate::json::Json;
 use crate::members::{Kind, Members, is_id};
-use crate::row::{IndexKey, Row};
+use crate::key::{IndexKey, KeyWriter};
+use crate::row::Row;
 use crate::types::ColumnType;
 use cowslip_engine::{IndexIx, IndexKind, Strength, TableIx};
 use std::collections::HashMap;
@@ -97,22 +98,26 @@ impl KeyPart {
         }
     }
 
-    /// The part's value in a row; none if the row is not to be in the index.
-    fn value(&self, row: &Row) -> Option<Datum> {
+    /// Adds the part's value in a row to a key; none if the row is not to be in the index.
+    fn write(&self, row: &Row, out: &mut KeyWriter) -> Option<()> {
         match self {
-            KeyPart::Column(column) => Some(row.data(*column).clone()),
+            KeyPart::Column(column) => out.datum(row.data(*column)),
             KeyPart::MapValue { column, key, indexes_absence } => match row.data(*column).value(key) {
-                Some(value) => Some(Datum::One(value.clone())),
-                None => indexes_absence.then_some(Datum::EMPTY),
+                Some(value) => out.one(value),
+                None if *indexes_absence => out.datum(&Datum::EMPTY),
+                None => return None,
             },
         }
+        Some(())
     }
 }
 
 impl ClientIndex {
     /// A row's key; none if the row is not in the index.
     pub fn key(&self, row: &Row) -> Option<IndexKey> {
-        self.parts.iter().map(|part| part.value(row)).collect()
+        let mut key = KeyWriter::new();
+        self.parts.iter().try_for_each(|part| part.write(row, &mut key))?;
+        Some(key.finish())
     }
 }
 
@@ -198,7 +203,7 @@ impl TableSchema {
             Some(index) => index.key(row),
             None => {
                 let columns = self.indexes.get(usize::from(index.0))?;
-                Some(columns.iter().map(|c| row.data(*c).clone()).collect())
+                Some(columns.iter().map(|c| row.data(*c)).collect())
             }
         }
     }

@@ -8,6 +8,7 @@
 mod bench;
 mod codegen;
 mod environment;
+mod ldap_server;
 mod ovsdb_client;
 mod ovsdb_server;
 mod ovsdb_tool;
@@ -18,7 +19,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// Copy-on-write state for infrastructure: an OVSDB server and its tools.
+/// Copy-on-write state for infrastructure: an OVSDB server, an LDAP server, and their tools.
 #[derive(Parser)]
 #[command(name = "cowslip", version, about, max_term_width = 100)]
 struct Cli {
@@ -28,7 +29,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Try it: serve a small sample database from ./cowslip-data and print commands to paste
+    /// Try it: serve a sample database and a sample directory from ./cowslip-data and print commands to paste
     Serve(serve::Args),
     /// Serve OVSDB databases, with the flags of Open vSwitch's ovsdb-server
     #[command(version)]
@@ -39,6 +40,8 @@ enum Command {
     /// Make, inspect and change database files that no server has open
     #[command(version)]
     OvsdbTool(ovsdb_tool::Args),
+    /// Serve an LDAP directory from a folder
+    LdapServer(ldap_server::Args),
     /// Write Rust models of an OVSDB schema's tables
     Codegen(codegen::Args),
     /// Measure an OVSDB server against the installed one of Open vSwitch
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
         Command::OvsdbServer(args) => ovsdb_server::main(args),
         Command::OvsdbClient(args) => ovsdb_client::main(args),
         Command::OvsdbTool(args) => ovsdb_tool::main(args),
+        Command::LdapServer(args) => ldap_server::main(args),
         Command::Codegen(args) => codegen::main(args),
         Command::Bench(args) => bench::main(args),
     }

@@ -226,9 +226,11 @@ pub(crate) fn boolean_of(tag: u8, content: &[u8]) -> Result<bool, BerError> {
 mod tests {
     use super::*;
 
+    type Element<'a> = Result<(u8, &'a [u8]), BerError>;
+
     #[test]
     fn headers_are_bounded_by_what_holds_them() {
-        let cases: &[(&[u8], Result<(u8, &[u8]), BerError>)] = &[
+        let cases: &[(&[u8], Element<'_>)] = &[
             (&[0x04, 0x00], Ok((4, b""))),
             (&[0x04, 0x01, 0x41], Ok((4, b"A"))),
             (&[0x04, 0x81, 0x01, 0x41], Ok((4, b"A"))),

@@ -52,7 +52,6 @@ pub fn end(out: &mut Vec<u8>, mark: Mark) {
 #[inline]
 pub fn octets(out: &mut Vec<u8>, tag: u8, content: &[u8]) {
     if content.len() < 0x80 {
-        out.reserve(content.len() + 2);
         #[expect(clippy::cast_possible_truncation, reason = "less than 128")]
         out.extend_from_slice(&[tag, content.len() as u8]);
     } else {

@@ -6,7 +6,6 @@
 use super::MessageId;
 use super::request::OperationKind;
 use crate::ber::BerError;
-use crate::filter::{FILTER_DEPTH_MAX, FILTER_TERMS_MAX};
 use crate::framing::FrameError;
 use crate::result::ResultCode;
 
@@ -145,11 +144,17 @@ pub enum Fault {
         tag: u8,
     },
     /// A filter with more levels of and, or, not than are allowed.
-    #[error("a filter of more than {max} levels", max = FILTER_DEPTH_MAX)]
-    FilterDepth,
+    #[error("a filter of more than {max} levels")]
+    FilterDepth {
+        /// How many are allowed.
+        max: usize,
+    },
     /// A filter of more parts than are allowed.
-    #[error("a filter of more than {max} parts", max = FILTER_TERMS_MAX)]
-    FilterTerms,
+    #[error("a filter of more than {max} parts")]
+    FilterTerms {
+        /// How many are allowed.
+        max: usize,
+    },
     /// The pieces of a substring filter are none, or not in the order initial, any, final.
     #[error("the pieces of the substring filter on {attribute} are none or out of order")]
     Substrings {

@@ -1,25 +1,34 @@
 //! Filters as they travel (RFC 4511 section 4.5.1.7), decoded without recursion.
 
-use super::error::{Fault, Problem, RequestError};
+use super::error::{Fault, Problem};
 use super::values::text;
-use super::{Limits, MessageId, OperationKind, tags};
+use super::{Limits, tags};
 use crate::ber::{self, BerError, Reader};
 use crate::filter::{FILTER_DEPTH_MAX, Filter};
 
 const ATTRIBUTE: &str = "an attribute description in the filter";
 
+/// Why octets are no filter. Who sent them is at fault: the request is answered with `protocolError`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FilterDecodeError {
+    /// Tags or lengths are wrong.
+    #[error("the filter is damaged: {0}")]
+    Damaged(#[from] BerError),
+    /// The filter says something that it may not.
+    #[error(transparent)]
+    Fault(#[from] Fault),
+}
+
 /// Reads a filter from the octets of one, as controls carry it (assertion, matched values).
 ///
 /// # Errors
-/// The octets are no filter, or a larger one than the limits allow. There is no message number then: the control's
-/// request is refused with `protocolError`.
-pub fn decode_filter(octets: &[u8], limits: &Limits) -> Result<Filter, RequestError> {
+/// The octets are no filter, or a larger one than the limits allow.
+pub fn decode_filter(octets: &[u8], limits: &Limits) -> Result<Filter, FilterDecodeError> {
     let mut reader = Reader::new(octets);
     let filter = read_filter(&mut reader, limits).map_err(|problem| match problem {
-        Problem::Damaged(error) => RequestError::Damaged(error),
-        Problem::Fault(fault) => {
-            RequestError::Refused { id: MessageId::UNSOLICITED, operation: OperationKind::Search, fault }
-        }
+        Problem::Damaged(error) => FilterDecodeError::Damaged(error),
+        Problem::Fault(fault) => FilterDecodeError::Fault(fault),
     })?;
     reader.finish()?;
     Ok(filter)
@@ -55,12 +64,12 @@ pub(super) fn read_filter(outer: &mut Reader<'_>, limits: &Limits) -> Result<Fil
         let (tag, content) = reader.element()?;
         terms += 1;
         if terms > limits.filter_terms_max {
-            return Err(Fault::FilterTerms.into());
+            return Err(Fault::FilterTerms { max: limits.filter_terms_max }.into());
         }
         let mut done = None;
         if matches!(tag, tags::FILTER_AND | tags::FILTER_OR | tags::FILTER_NOT) {
             if levels.len() == depth_max {
-                return Err(Fault::FilterDepth.into());
+                return Err(Fault::FilterDepth { max: depth_max }.into());
             }
             levels.push(Level { tag, rest: Reader::new(content), parts: Vec::new() });
         } else {

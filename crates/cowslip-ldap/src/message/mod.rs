@@ -32,7 +32,7 @@ pub use encode::{
 pub use entry::EntryWriter;
 pub use error::{Fault, Remedy, RequestError};
 pub use extended::{CancelError, cancel_request_value, canceled_operation};
-pub use filter::{decode_filter, encode_filter};
+pub use filter::{FilterDecodeError, decode_filter, encode_filter};
 pub use request::{
     AddRequest, Authentication, BindRequest, ChangeOperation, CompareRequest, Dereference, ExtendedRequest,
     ModifyDnRequest, ModifyRequest, Operation, OperationKind, Request, Scope, SearchRequest,

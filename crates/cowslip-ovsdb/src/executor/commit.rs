@@ -337,7 +337,7 @@ impl<K: Knowledge> Executor<'_, '_, K> {
         let mut details = format!(
             "Transaction causes multiple rows in \"{}\" table to have identical values ({}) for index on {names}.",
             definition.name,
-            in_words(definition, &parts, &conflict.key)
+            in_words(definition, &parts, &conflict.key.values())
         );
         for (id, place) in rows.into_iter().zip(["First", "Second"]) {
             let history = match self.draft.touched_record(conflict.table, id) {
@@ -353,7 +353,7 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                             .to_string()
                     }
                     Some(before) => {
-                        let before = in_words(definition, &parts, &before);
+                        let before = in_words(definition, &parts, &before.values());
                         format!("had the following index values before the transaction: {before}")
                     }
                     None => "was not in the index before the transaction".to_string(),

@@ -19,6 +19,7 @@ use crate::atom::Atom;
 use crate::condition::Condition;
 use crate::datum::Datum;
 use crate::error::{Error, ErrorKind};
+use crate::key::KeyWriter;
 use crate::mutation::{Mutation, replace_members};
 use crate::operation::{Operation, PartialRow, Transaction};
 use crate::row::{IndexKey, Ovsdb, Row, RowDelta};
@@ -441,16 +442,19 @@ impl<K: Knowledge> Executor<'_, '_, K> {
 
 /// The index, and the key in it, whose columns a condition says equal something.
 pub fn indexed(table: &TableSchema, condition: &Condition) -> Option<(IndexIx, IndexKey)> {
-    let equal = |column: &ColumnIx| condition.equal_to(Column::Data(*column)).cloned();
+    let equal = |column: &ColumnIx| condition.equal_to(Column::Data(*column));
     let declared = table.indexes.iter().map(|columns| columns.iter().map(equal).collect());
     let client = table.client_indexes.iter().map(|index| {
-        let part = |part: &KeyPart| match part {
-            KeyPart::Column(column) => equal(column),
-            KeyPart::MapValue { column, key, .. } => {
-                condition.included_value(Column::Data(*column), key).cloned().map(Datum::One)
+        let mut key = KeyWriter::new();
+        for part in &index.parts {
+            match part {
+                KeyPart::Column(column) => key.datum(equal(column)?),
+                KeyPart::MapValue { column, key: map_key, .. } => {
+                    key.one(condition.included_value(Column::Data(*column), map_key)?);
+                }
             }
-        };
-        index.parts.iter().map(part).collect()
+        }
+        Some(key.finish())
     });
     let keys = declared.chain(client).enumerate();
     keys.filter_map(|(i, key): (usize, Option<IndexKey>)| Some((IndexIx(i as u16), key?))).next()

@@ -1,7 +1,9 @@
-//! `cowslip serve`: a server with a sample database, to try things on.
+//! `cowslip serve`: an OVSDB server with a sample database and an LDAP server with a sample directory, to try things on.
 //!
 //! The data directory is created at the first start and kept. The sample's rows come from an ordinary transaction, and
 //! the file appears under its name when they are in it.
+
+mod directory;
 
 use crate::ovsdb_server::{Logging, start_logging, stop_signal};
 use cowslip_engine::Root;
@@ -26,9 +28,12 @@ pub(crate) struct Args {
     /// Where the data is kept; created at the first start
     #[arg(long, value_name = "DIRECTORY", default_value = "cowslip-data")]
     data: PathBuf,
-    /// The TCP port on 127.0.0.1; any free one, if it is taken
+    /// The TCP port of OVSDB on 127.0.0.1; any free one, if it is taken
     #[arg(long, value_name = "PORT", default_value_t = cowslip_net::address::OVSDB_PORT)]
     port: u16,
+    /// The TCP port of LDAP on 127.0.0.1; any free one, if it is taken
+    #[arg(long, value_name = "PORT", default_value_t = 1389)]
+    ldap_port: u16,
     #[command(flatten)]
     logging: Logging,
 }
@@ -65,9 +70,12 @@ async fn serve(args: &Args) -> Result<(), String> {
     let unix = Remote::Listen(Endpoint::Unix(socket.clone()));
     server.add_remote(&unix).await.map_err(|e| e.to_string())?;
     let port = listen(&server, args.port).await?;
+    let (ldap, ldap_port, is_new) = directory::start(&data.join("directory"), args.ldap_port).await?;
     print_welcome(&data, &socket, port, is_first_start);
+    print_directory(ldap_port, is_new);
     stop.await;
     println!("stopping");
+    ldap.stop().await.map_err(|e| e.to_string())?;
     server.stop().await.map_err(|e| e.to_string())
 }
 
@@ -121,8 +129,30 @@ Open vSwitch's own ovsdb-client takes the same words:
 
 A transaction that breaks a rule is refused as a whole (a second switch with that name):
   {program} ovsdb-client transact {unix} '[\"Network\",{{\"op\":\"insert\",\"table\":\"Switch\",\"row\":{{\"name\":\"rack-a\",\"mtu\":1500}}}}]'
-
-Ctrl-C stops the server; the data stays.",
+",
         data = data.display(),
+    );
+}
+
+fn print_directory(port: u16, is_new: bool) {
+    let made = if is_new { "created with sample people and groups" } else { "found" };
+    let (suffix, (root, password)) = (directory::SUFFIX, directory::ROOT);
+    println!(
+        "\
+LDAP directory {suffix} ({made})
+  listening on ldap://127.0.0.1:{port}
+  {root} may write, with the password \"{password}\"
+
+Try, with the ldap-utils of your system:
+  ldapsearch -x -LLL -H ldap://127.0.0.1:{port} -b {suffix} '(departmentNumber=sales)' cn mail memberOf
+  ldapmodify -x -H ldap://127.0.0.1:{port} -D {root} -w {password} <<'END'
+dn: uid=amy,ou=People,{suffix}
+changetype: modify
+replace: description
+description: changed
+END
+  ldapwhoami -x -H ldap://127.0.0.1:{port} -D uid=amy,ou=People,{suffix} -w amy-password
+
+Ctrl-C stops both servers; the data stays."
     );
 }

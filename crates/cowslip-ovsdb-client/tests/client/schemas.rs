@@ -1,0 +1,254 @@
+//! Random schemas, states and transactions: validation with full knowledge accepts exactly what the server accepts, and
+//! foresees what comes of it; with partial knowledge it refuses nothing that the server accepts, other than duplicates in
+//! client primary indexes, which are duplicates indeed.
+//!
+//! `COWSLIP_TEST_SEED` is the first schema's seed, each further schema has the next one; `COWSLIP_TEST_SCHEMAS` says how
+//! many there are.
+
+use crate::random::{ColumnPlan, Generator, Kind as AtomKind, Random, Rows, SchemaPlan, TablePlan};
+use crate::support::{Kind, Peer};
+use cowslip_ovsdb::json::Json;
+use cowslip_ovsdb_client::*;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::path::Path;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+const SCHEMAS: u64 = 30;
+const TRANSACTIONS: usize = 60;
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    env::var(variable).map_or(otherwise, |text| text.parse().expect("a number"))
+}
+
+/// A session that sends what no client can be brought to send.
+struct Raw(UnixStream);
+
+impl Raw {
+    async fn connect(socket: &Path) -> Self {
+        Raw(UnixStream::connect(socket).await.unwrap())
+    }
+
+    /// Whether the server accepts these operations.
+    async fn accepts(&mut self, operations: &str) -> bool {
+        let inner = &operations[1..operations.len() - 1];
+        let request = format!(r#"{{"id":1,"method":"transact","params":["T",{inner}]}}"#);
+        self.0.write_all(request.as_bytes()).await.unwrap();
+        let mut reply = Vec::new();
+        loop {
+            assert!(self.0.read_buf(&mut reply).await.unwrap() > 0, "the server hangs up on {operations}");
+            let Ok(reply) = serde_json::from_slice::<Value>(&reply) else { continue };
+            let is_fault = |result: &Value| result.get("error").is_some();
+            return reply["error"].is_null() && !reply["result"].as_array().unwrap().iter().any(is_fault);
+        }
+    }
+}
+
+/// A client that knows a part, and its primary indexes: the index's name, table and column.
+struct Partial {
+    client: Client,
+    primary: Option<(String, ColumnPlan)>,
+}
+
+/// A column that a monitor's condition or a client's index can be on.
+fn simple_column<'t>(random: &mut Random, table: &'t TablePlan) -> Option<&'t ColumnPlan> {
+    let is_simple = |column: &&ColumnPlan| {
+        column.is_scalar() && matches!(column.key.kind, AtomKind::Integer | AtomKind::String)
+    };
+    let simple: Vec<&ColumnPlan> = table.columns.iter().filter(is_simple).collect();
+    if simple.is_empty() { None } else { Some(*random.of(&simple)) }
+}
+
+fn datum_of(column: &ColumnPlan, random: &mut Random) -> Datum {
+    let atom: Value = serde_json::from_str(random.of::<String>(&column.key.legal)).unwrap();
+    match atom {
+        Value::String(text) => text.to_datum(),
+        number => number.as_i64().unwrap().to_datum(),
+    }
+}
+
+/// A part of the database: some tables, some columns, some rows.
+fn monitor(random: &mut Random, schema: &SchemaPlan) -> Monitor {
+    let mut monitor = Monitor::nothing();
+    for table in &schema.tables {
+        monitor = match random.below(5) {
+            0 => continue,
+            1 | 2 => monitor.table(&table.name),
+            3 => {
+                let columns: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
+                let some: Vec<&str> = columns.into_iter().filter(|_| random.one_in(2)).collect();
+                monitor.columns(&table.name, some)
+            }
+            _ => {
+                let monitor = monitor.table(&table.name);
+                match simple_column(random, table) {
+                    None => monitor,
+                    Some(column) => {
+                        let value = datum_of(column, random);
+                        monitor.rows(&table.name, Filter::all().equal(&column.name, &value))
+                    }
+                }
+            }
+        };
+    }
+    monitor
+}
+
+async fn partial_clients(peer: &Peer, random: &mut Random, schema: &SchemaPlan) -> Vec<Partial> {
+    let mut clients = Vec::new();
+    for n in 0..4 {
+        // The first knows everything and has an index of its own.
+        let mut builder =
+            peer.builder().monitor(if n == 0 { Monitor::everything() } else { monitor(random, schema) });
+        let table = random.of(&schema.tables);
+        let primary = simple_column(random, table).map(|column| (table.name.clone(), column.clone()));
+        if let Some((table, column)) = &primary {
+            builder = builder.index(Index::primary(table, "own").column(&column.name));
+        }
+        clients.push(Partial { client: builder.connect().await.unwrap(), primary });
+    }
+    clients
+}
+
+/// A transaction of a client's own, and what validation says of it; none if the client can tell from the text alone that
+/// it is wrong.
+fn judged(client: &Client, text: &str) -> Option<(Transaction, DryRun)> {
+    let mut tx = client.transaction().validated(Validation::Off);
+    let json = Json::parse(text.as_bytes()).unwrap();
+    tx.add_json(json.as_array().unwrap()).ok()?;
+    let verdict = client.dry_run(&tx).unwrap();
+    Some((tx, verdict))
+}
+
+/// Waits until a client has seen everything that the server has committed.
+async fn catch_up(client: &Client) {
+    let mut tx = client.transaction();
+    tx.comment("a barrier: updates come before replies");
+    client.transact(tx).await.unwrap();
+}
+
+/// Every row with its columns.
+fn content(schema: &SchemaPlan, snapshot: &Snapshot) -> BTreeMap<Uuid, Vec<(String, Datum)>> {
+    let mut content = BTreeMap::new();
+    for table in &schema.tables {
+        for row in snapshot.rows(&table.name).unwrap() {
+            let columns = table.columns.iter();
+            let values = columns.map(|c| (c.name.clone(), row.datum(&c.name).unwrap().clone())).collect();
+            assert!(content.insert(row.uuid(), values).is_none(), "one UUID in two tables");
+        }
+    }
+    content
+}
+
+fn rows(schema: &SchemaPlan, snapshot: &Snapshot) -> Rows {
+    let of = |table: &TablePlan| snapshot.rows(&table.name).unwrap().map(|row| row.uuid()).collect();
+    schema.tables.iter().map(of).collect()
+}
+
+#[derive(Default, Debug)]
+struct Tally {
+    accepted: usize,
+    refused: usize,
+    unparsed: usize,
+    partly_refused: usize,
+    own_duplicates: usize,
+}
+
+/// One transaction, judged by all and then sent.
+async fn try_one(
+    what: &str,
+    schema: &SchemaPlan,
+    text: &str,
+    full: &Client,
+    partial: &[Partial],
+    raw: &mut Raw,
+    tally: &mut Tally,
+) {
+    let Some((tx, verdict)) = judged(full, text) else {
+        assert!(!raw.accepts(text).await, "{what}: the server can read it: {text}");
+        tally.unparsed += 1;
+        return;
+    };
+    assert!(verdict.is_certain, "{what}: everything is known: {text}");
+    let mut verdicts = Vec::new();
+    for partial in partial {
+        catch_up(&partial.client).await;
+        verdicts.push(judged(&partial.client, text).expect("the schema is the same").1);
+    }
+    let outcome = full.transact(tx).await;
+    match (&outcome, &verdict.refusal) {
+        (Ok(_), None) => {
+            tally.accepted += 1;
+            // What the server chooses cannot be foreseen.
+            if text.matches("\"uuid-name\"").count() == text.matches("\"uuid\":\"").count() {
+                let (foreseen, found) = (content(schema, &verdict.after), content(schema, &full.snapshot()));
+                assert_eq!(foreseen, found, "{what}: {text}");
+            }
+        }
+        (Err(TransactError::Failed(failure)), Some(refusal)) => {
+            tally.refused += 1;
+            assert_eq!(failure.kind, refusal.error.kind.tag(), "{what}: {failure}, not {refusal}: {text}");
+            assert_eq!(failure.operation, refusal.operation, "{what}: {failure}, not {refusal}: {text}");
+        }
+        _ => panic!("{what}: {outcome:?} but {:?}: {text}", verdict.refusal),
+    }
+    for (n, (partial, verdict)) in partial.iter().zip(&verdicts).enumerate() {
+        let Some(refusal) = &verdict.refusal else { continue };
+        match (&refusal.duplicate, &outcome) {
+            (_, Err(_)) => tally.partly_refused += 1,
+            (Some(duplicate), Ok(_)) if duplicate.index == "own" => {
+                tally.own_duplicates += 1;
+                check_duplicate(&format!("{what} partial {n}: {text}"), full, partial, duplicate);
+            }
+            _ => panic!("{what} partial {n}: {refusal}: {text}"),
+        }
+    }
+}
+
+/// The server has accepted it, and now two rows hold the key.
+fn check_duplicate(what: &str, full: &Client, partial: &Partial, duplicate: &Duplicate) {
+    let (table, column) = partial.primary.as_ref().expect("it has an index");
+    assert_eq!(duplicate.table, *table, "{what}");
+    let snapshot = full.snapshot();
+    let rows = snapshot.rows(table).unwrap();
+    let key = &duplicate.key[0];
+    let holders: BTreeSet<Uuid> =
+        rows.filter(|row| row.datum(&column.name) == Some(key)).map(|row| row.uuid()).collect();
+    assert!(holders.len() > 1, "{what}: {duplicate} is held by {holders:?}");
+}
+
+async fn run(kind: Kind) {
+    let first = number("COWSLIP_TEST_SEED", 1);
+    let mut tally = Tally::default();
+    for seed in first..first + number("COWSLIP_TEST_SCHEMAS", SCHEMAS) {
+        let mut random = Random(seed);
+        let schema = SchemaPlan::random(&mut random);
+        let text = schema.text();
+        let peer = Peer::start(kind, &text).await;
+        let full = peer.builder().monitor(Monitor::everything()).connect().await.unwrap();
+        let partial = partial_clients(&peer, &mut random, &schema).await;
+        let mut raw = Raw::connect(&peer.socket()).await;
+        let mut generator = Generator::new(&schema, random);
+        for n in 0..TRANSACTIONS {
+            let text = generator.transaction(&rows(&schema, &full.snapshot()));
+            let what = format!("{kind:?}, COWSLIP_TEST_SEED={seed}, transaction {n}");
+            try_one(&what, &schema, &text, &full, &partial, &mut raw, &mut tally).await;
+        }
+    }
+    println!("{kind:?}, seeds from {first}: {tally:?}");
+    let Tally { accepted, refused, unparsed, partly_refused, own_duplicates } = tally;
+    let least = [accepted, refused, unparsed, partly_refused, own_duplicates].into_iter().min();
+    assert!(least > Some(10), "{kind:?}: too little of something: {tally:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn validation_agrees_with_our_server_on_random_schemas() {
+    run(Kind::Ours).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn validation_agrees_with_the_real_server_on_random_schemas() {
+    run(Kind::Real).await;
+}
