@@ -4,11 +4,12 @@
 #![allow(missing_docs)]
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::sync::{Arc, Mutex};
 
 use cowslip_engine::{
-    Draft, IndexBuilder, IndexIx, IndexKind, KeyChanges, Model, Posting, RecordNumber, ReferenceChanges,
-    Root, Step, TableIx, TableLayout,
+    Draft, IndexBuilder, IndexIx, IndexKind, KeyBytes, KeyChanges, Model, Posting, RecordNumber,
+    ReferenceChanges, Root, Step, TableIx, TableLayout,
 };
 use divan::{Bencher, black_box};
 
@@ -20,13 +21,19 @@ fn main() {
     divan::main();
 }
 
-/// An entry of a directory, as far as its indexes go.
-struct Directory;
+/// What keys may be made of.
+trait Bytes: Ord + Clone + Send + Sync + 'static + for<'a> From<&'a [u8]> {}
 
-impl Model for Directory {
+impl Bytes for KeyBytes {}
+impl Bytes for Arc<[u8]> {}
+
+/// An entry of a directory, as far as its indexes go.
+struct Directory<K = KeyBytes>(PhantomData<K>);
+
+impl<K: Bytes> Model for Directory<K> {
     type Id = RecordNumber;
     type Value = u32;
-    type Key = Arc<[u8]>;
+    type Key = K;
     type Delta = ();
     /// How many of the indexes there are.
     type Meta = u16;
@@ -36,7 +43,7 @@ impl Model for Directory {
         vec![TableLayout { indexes: (0..*indexes).map(|_| IndexKind::Postings).collect() }]
     }
 
-    fn keys(_: &u16, _: TableIx, index: IndexIx, step: &Step<'_, Self>, out: &mut KeyChanges<Arc<[u8]>>) {
+    fn keys(_: &u16, _: TableIx, index: IndexIx, step: &Step<'_, Self>, out: &mut KeyChanges<K>) {
         out.removed.extend(step.old.map(|value| key(index, *value)));
         out.added.extend(step.new.map(|value| key(index, *value)));
     }
@@ -46,10 +53,17 @@ impl Model for Directory {
 }
 
 /// Half of the indexes have a key for each entry; the others fewer and fewer.
-fn key(index: IndexIx, value: u32) -> Arc<[u8]> {
+fn key<K: Bytes>(index: IndexIx, value: u32) -> K {
     let spread = value.wrapping_mul(0x9e37_79b9);
     let kept = if index.0 < 5 { spread } else { spread % 10_u32.pow(u32::from(10 - index.0)) };
-    format!("{}-{kept:010}", index.0).into_bytes().into()
+    let mut bytes = *b"0-0000000000";
+    bytes[0] += u8::try_from(index.0).expect("few indexes");
+    let mut left = kept;
+    for digit in bytes[2..].iter_mut().rev() {
+        *digit += (left % 10) as u8;
+        left /= 10;
+    }
+    K::from(&bytes)
 }
 
 fn records(size: u32) -> impl Iterator<Item = (TableIx, RecordNumber, Arc<u32>)> {
@@ -63,10 +77,10 @@ fn database(size: u32, indexes: u16) -> Root<Directory> {
     made.entry((size, indexes)).or_insert_with(make).clone()
 }
 
-#[divan::bench(args = SIZES, sample_count = 3, sample_size = 1)]
-fn load_with_10_indexes(bencher: Bencher, size: u32) {
+#[divan::bench(args = SIZES, types = [KeyBytes, Arc<[u8]>], sample_count = 3, sample_size = 1)]
+fn load_with_10_indexes<K: Bytes>(bencher: Bencher, size: u32) {
     bencher.counter(divan::counter::ItemsCount::new(size)).bench_local(|| {
-        Root::<Directory>::load(Arc::new(INDEXES), 0, records(size)).expect("no primary index")
+        Root::<Directory<K>>::load(Arc::new(INDEXES), 0, records(size)).expect("no primary index")
     });
 }
 
@@ -86,11 +100,7 @@ fn replace_with_indexes<const COUNT: u16>(bencher: Bencher, size: u32) {
         if step.is_multiple_of(3) {
             held = root.clone();
         }
-        let mut draft = Draft::new(&root);
-        let number = step.wrapping_mul(0x9e37_79b9) % size;
-        draft.put(ENTRIES, RecordNumber(number), Arc::new(size + step), ());
-        let changes = draft.into_changes();
-        root.apply(&changes);
+        replace(&mut root, step, size);
     });
     drop(held);
 }
@@ -144,6 +154,30 @@ fn change_posting(bencher: Bencher, step: u32) {
         }
     });
     drop(held);
+}
+
+/// The same with one index and keys on the heap.
+#[divan::bench(args = SIZES, sample_size = 300, sample_count = 50)]
+fn replace_with_shared_keys(bencher: Bencher, size: u32) {
+    let mut root =
+        Root::<Directory<Arc<[u8]>>>::load(Arc::new(1), 0, records(size)).expect("no primary index");
+    let (mut held, mut step) = (root.clone(), 0_u32);
+    bencher.bench_local(|| {
+        step += 1;
+        if step.is_multiple_of(3) {
+            held = root.clone();
+        }
+        replace(&mut root, step, size);
+    });
+    drop(held);
+}
+
+fn replace<K: Bytes>(root: &mut Root<Directory<K>>, step: u32, size: u32) {
+    let mut draft = Draft::new(root);
+    let number = step.wrapping_mul(0x9e37_79b9) % size;
+    draft.put(ENTRIES, RecordNumber(number), Arc::new(size + step), ());
+    let changes = draft.into_changes();
+    root.apply(&changes);
 }
 
 /// What an `imbl` map of the same numbers costs, to compare with [`replace_with_indexes`].

@@ -8,30 +8,50 @@ mod toy;
 
 use std::sync::Arc;
 
-use cowslip_engine::{Draft, Root};
-use toy::{Id, Item, TABLES, Toy, put};
+use cowslip_engine::{Draft, RecordNumber, Root};
+use toy::{Id, Item, TABLES, Toy, ToyId, put};
 
 const RECORDS: u32 = 1_000_000;
 
 fn main() {
-    let bare = |_| Item::default();
-    let grouped = |number| Item { group: Some(number % 1000), ..Item::default() };
     println!("{RECORDS} records of {} bytes, each with one primary key:", size_of::<Item>());
-    // Both are kept to the end: freed memory would be used again without showing.
-    let roots = [report("no other index", bare), report("and one secondary key", grouped)];
-    assert!(roots.iter().all(|root| root.len(TABLES[0]) == RECORDS as usize));
+    // All are kept to the end: freed memory would be used again without showing.
+    let spread = |number: u32| {
+        Id::from_u128(u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835))
+    };
+    let random = [report("random ids", spread, bare), report("and one secondary key", spread, grouped)];
+    let dense = [
+        report("dense ids", RecordNumber, bare),
+        report("and one secondary key", RecordNumber, grouped),
+        report("and one posting", RecordNumber, tagged),
+    ];
+    assert!(random.iter().all(|root| root.len(TABLES[0]) == RECORDS as usize));
+    assert!(dense.iter().all(|root| root.len(TABLES[0]) == RECORDS as usize));
 }
 
-fn report(what: &str, item: impl Fn(u32) -> Item) -> Root<Toy> {
+fn bare<I>(_: u32) -> Item<I> {
+    Item::default()
+}
+
+fn grouped<I>(number: u32) -> Item<I> {
+    Item { group: Some(number % 1000), ..Item::default() }
+}
+
+/// One set for each thousand, so that the sets themselves cost nothing.
+fn tagged<I>(number: u32) -> Item<I> {
+    thread_local!(static SETS: Vec<imbl::OrdSet<u32>> = (0..1000).map(imbl::OrdSet::unit).collect());
+    let tags = SETS.with(|sets| sets.get(number as usize % 1000).cloned().unwrap_or_default());
+    Item { tags, ..Item::default() }
+}
+
+fn report<I: ToyId>(what: &str, id: impl Fn(u32) -> I, item: impl Fn(u32) -> Item<I>) -> Root<Toy<I>> {
     let before = resident_bytes();
-    let mut root = Root::<Toy>::new(Arc::new(0));
+    let mut root = Root::<Toy<I>>::new(Arc::new(0));
     for chunk in (0..RECORDS).step_by(1_000) {
         let base = root.clone();
         let mut draft = Draft::new(&base);
         for number in chunk..chunk + 1_000 {
-            let id =
-                Id::from_u128(u128::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835));
-            put(&mut draft, TABLES[0], id, Item { name: number, ..item(number) });
+            put(&mut draft, TABLES[0], id(number), Item { name: number, ..item(number) });
         }
         let changes = draft.finish().expect("names differ");
         drop(base);

@@ -7,11 +7,10 @@
 use std::fmt;
 use std::hash::Hash;
 
-use imbl::OrdMap;
 use uuid::Uuid;
 
 use crate::number_map::NumberMap;
-use crate::records::Records;
+use crate::records::{Records, UuidMap};
 
 /// The identity of a record, by which tables are ordered.
 ///
@@ -43,7 +42,7 @@ mod sealed {
 
 impl sealed::Kind for Uuid {
     const IS_DENSE: bool = false;
-    type Map<V: Clone + Send + Sync> = OrdMap<Self, V>;
+    type Map<V: Clone + Send + Sync> = UuidMap<V>;
 
     fn number(self) -> Option<RecordNumber> {
         None

@@ -64,6 +64,7 @@ pub use feed::{Behind, Entry, Feed, HISTORY_BYTES_MAX_DEFAULT};
 pub use id::{RecordId, RecordNumber};
 pub use index_builder::{CATCH_UP_RECORDS_MAX, IndexBuilder, IndexRefusal, RefusedIndexes};
 pub use journal::{AppendError, Commit, Journal, NullJournal};
+pub use key_bytes::KeyBytes;
 pub use merge::{MergedChange, MergedChanges, merge};
 pub use model::{
     IndexIx, IndexKind, KeyChanges, Model, Reference, ReferenceChanges, Referrer, Step, Strength, TableIx,
@@ -84,6 +85,7 @@ mod id;
 mod index;
 mod index_builder;
 mod journal;
+mod key_bytes;
 mod loading;
 mod merge;
 mod model;

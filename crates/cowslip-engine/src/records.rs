@@ -31,34 +31,61 @@ pub trait Records<I, V>: Clone + Default + Send + Sync {
     fn of_sorted(records: Vec<(I, V)>) -> Self;
 }
 
-impl<V: Clone + Send + Sync> Records<Uuid, V> for OrdMap<Uuid, V> {
+/// A map of records by UUIDs.
+#[derive(Clone)]
+pub struct UuidMap<V>(OrdMap<Halves, V>);
+
+/// A UUID as two numbers in the order of its bytes: sixteen bytes take a call to compare.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Halves(u64, u64);
+
+impl From<Uuid> for Halves {
+    fn from(id: Uuid) -> Self {
+        let (high, low) = id.as_u64_pair();
+        Self(high, low)
+    }
+}
+
+impl From<Halves> for Uuid {
+    fn from(Halves(high, low): Halves) -> Self {
+        Self::from_u64_pair(high, low)
+    }
+}
+
+impl<V> Default for UuidMap<V> {
+    fn default() -> Self {
+        Self(OrdMap::new())
+    }
+}
+
+impl<V: Clone + Send + Sync> Records<Uuid, V> for UuidMap<V> {
     fn len(&self) -> usize {
-        OrdMap::len(self)
+        self.0.len()
     }
 
     fn get(&self, id: Uuid) -> Option<&V> {
-        OrdMap::get(self, &id)
+        self.0.get(&Halves::from(id))
     }
 
     fn put(&mut self, id: Uuid, value: V) {
-        self.insert(id, value);
+        self.0.insert(id.into(), value);
     }
 
     fn take(&mut self, id: Uuid) {
-        self.remove(&id);
+        self.0.remove(&Halves::from(id));
     }
 
     fn from<'a>(&'a self, ids: RangeFrom<Uuid>) -> impl DoubleEndedIterator<Item = (Uuid, &'a V)>
     where
         V: 'a,
     {
-        self.range(ids).map(|(id, value)| (*id, value))
+        self.0.range(Halves::from(ids.start)..).map(|(id, value)| (Uuid::from(*id), value))
     }
 
     fn of_sorted(records: Vec<(Uuid, V)>) -> Self {
-        let mut map = Self::new();
-        fill(records, |(id, value)| drop(map.insert(id, value)));
-        map
+        let mut map = OrdMap::new();
+        fill(records, |(id, value)| drop(map.insert(Halves::from(id), value)));
+        Self(map)
     }
 }
 

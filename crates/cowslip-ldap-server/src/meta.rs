@@ -3,6 +3,7 @@
 //! An operation that has its root has all of this in one version, without a lock and without touching a count. The
 //! positions of indexes stay what they are while the directory runs: a removed index leaves its slot.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use cowslip_engine::{IndexIx, IndexKind, TableIx, TableLayout};
@@ -113,11 +114,47 @@ pub struct DataRules {
     pub schema: Option<EntryNumber>,
 }
 
-/// What a root holds besides entries.
+/// The schema as a root holds it. Operations borrow it; only a change of the schema or of the rules makes another owner.
+///
+/// With the feature `count-owners` each new owner is counted, so that a test can show that there are none.
 #[derive(Debug)]
+pub struct SharedSchema(Arc<Schema>);
+
+/// How many owners of a schema there have been besides the first ones.
+#[cfg(feature = "count-owners")]
+pub static SCHEMA_OWNERS: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+impl Clone for SharedSchema {
+    fn clone(&self) -> Self {
+        #[cfg(feature = "count-owners")]
+        SCHEMA_OWNERS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl From<Arc<Schema>> for SharedSchema {
+    fn from(schema: Arc<Schema>) -> Self {
+        Self(schema)
+    }
+}
+
+impl Deref for SharedSchema {
+    type Target = Schema;
+
+    fn deref(&self) -> &Schema {
+        &self.0
+    }
+}
+
+/// What a root holds besides entries.
+///
+/// It begins on cache lines of its own: the count of its owners, which the committer writes once per publication, must
+/// not take the line away from all who read.
+#[derive(Debug)]
+#[repr(align(128))]
 pub struct Meta {
     /// The schema.
-    pub schema: Arc<Schema>,
+    pub schema: SharedSchema,
     /// What the configuration says about the data.
     pub rules: Arc<DataRules>,
     /// Differs between any two metas of one run, so that a plan knows whether it was made under this one.
@@ -136,8 +173,13 @@ impl DataRules {
 
 impl Meta {
     /// A meta with these indexes besides the fixed ones.
-    pub fn new(schema: Arc<Schema>, rules: Arc<DataRules>, slots: Vec<IndexSlot>, version: u64) -> Self {
-        Self { schema, rules, version, slots, last_number: 0 }
+    pub fn new(
+        schema: impl Into<SharedSchema>,
+        rules: Arc<DataRules>,
+        slots: Vec<IndexSlot>,
+        version: u64,
+    ) -> Self {
+        Self { schema: schema.into(), rules, version, slots, last_number: 0 }
     }
 
     /// The standard schema and no rules: enough to read what the rules are made from.
@@ -159,7 +201,7 @@ impl Meta {
     /// The same under another schema.
     #[must_use]
     pub fn with_schema(&self, schema: Arc<Schema>) -> Self {
-        self.next(schema, Arc::clone(&self.rules), self.slots.clone())
+        self.next(schema.into(), Arc::clone(&self.rules), self.slots.clone())
     }
 
     /// The same with one more index.
@@ -167,7 +209,7 @@ impl Meta {
     pub fn with_slot(&self, slot: IndexSlot) -> Self {
         let mut slots = self.slots.clone();
         slots.push(slot);
-        self.next(Arc::clone(&self.schema), Arc::clone(&self.rules), slots)
+        self.next(self.schema.clone(), Arc::clone(&self.rules), slots)
     }
 
     /// The same with other rules, and without the indexes that nobody wants any more. Those that are new are not in it:
@@ -179,10 +221,10 @@ impl Meta {
             slot.is_absent |= !wanted.contains(&WantedIndex { kind: slot.kind, form: slot.form });
         }
         let rules = DataRules { unique, ..DataRules::clone(&self.rules) };
-        self.next(Arc::clone(&self.schema), Arc::new(rules), slots)
+        self.next(self.schema.clone(), Arc::new(rules), slots)
     }
 
-    fn next(&self, schema: Arc<Schema>, rules: Arc<DataRules>, slots: Vec<IndexSlot>) -> Self {
+    fn next(&self, schema: SharedSchema, rules: Arc<DataRules>, slots: Vec<IndexSlot>) -> Self {
         Self::new(schema, rules, slots, self.version + 1).with_last_number(self.last_number)
     }
 

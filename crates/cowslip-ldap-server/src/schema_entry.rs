@@ -78,7 +78,7 @@ pub fn change(
     plan: &SchemaPlan,
     now: &mut Circumstances<'_>,
 ) -> Result<Arc<Schema>, Refusal> {
-    let meta = Arc::clone(draft.meta());
+    let meta: &Meta = draft.meta();
     let entry = meta.rules.schema.and_then(|number| Some((number, Arc::clone(draft.entry(number)?))));
     let Some((number, entry)) = entry else {
         return Err(Refusal::new(
@@ -88,19 +88,19 @@ pub fn change(
     };
     let modifications: Vec<SchemaModification<'_>> = plan.modifications().collect();
     let changes = SchemaChange::from_modifications(&modifications).map_err(|error| refused(&error))?;
-    let usage = InUse { draft, meta: &meta };
+    let usage = InUse { draft, meta: meta };
     let schema = meta.schema.apply(&changes, &usage).map_err(|error| refused(&error))?;
     let standard = Schema::standard();
     let mut edit = EntryEdit::new(&entry, |kind, value: &[u8]| meta.value_key(kind, value));
     for (element, holder) in KINDS {
         let known = standard.published(element);
         let texts = schema.published(element).into_iter().filter(|text| !known.contains(text));
-        let values: Vec<Incoming> = texts.map(|text| incoming(&meta, holder, text.into_bytes())).collect();
+        let values: Vec<Incoming> = texts.map(|text| incoming(meta, holder, text.into_bytes())).collect();
         edit.replace(holder, "", false, &values);
     }
     if let Some(holder) = schema.attribute("schemaNumbers") {
         let text = Kept::of(&schema, &standard).write();
-        edit.replace(holder, "", false, &[incoming(&meta, holder, text.into_bytes())]);
+        edit.replace(holder, "", false, &[incoming(meta, holder, text.into_bytes())]);
     }
     let (attributes, special, delta) = edit
         .finish()

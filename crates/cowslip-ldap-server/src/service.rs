@@ -284,14 +284,14 @@ fn configured(entries: &BTreeMap<EntryNumber, Arc<StoredEntry>>, meta: Meta) -> 
     let meta = Arc::new(meta);
     // Two entries of one name are a matter for whoever loads all of them.
     let Ok(root) = Root::<Directory>::load(Arc::clone(&meta), 0, records) else {
-        return Ok(Meta::new(Arc::clone(&meta.schema), Arc::clone(&meta.rules), Vec::new(), 1));
+        return Ok(Meta::new(meta.schema.clone(), Arc::clone(&meta.rules), Vec::new(), 1));
     };
     let wanted = config::wanted_indexes(&root, &meta)?;
     let unique = config::unique_rules(&root, &meta, &wanted)?;
     let slot =
         |index: config::WantedIndex| IndexSlot { kind: index.kind, form: index.form, is_absent: false };
     let rules = DataRules { unique, ..DataRules::clone(&meta.rules) };
-    Ok(Meta::new(Arc::clone(&meta.schema), Arc::new(rules), wanted.into_iter().map(slot).collect(), 1))
+    Ok(Meta::new(meta.schema.clone(), Arc::new(rules), wanted.into_iter().map(slot).collect(), 1))
 }
 
 /// A root with the entries that every directory has: schema and configuration.

@@ -17,84 +17,82 @@ fn normal(rule: MatchingRule, value: &[u8], schema: &Schema) -> Vec<u8> {
     out.split_off(6)
 }
 
+/// Syntax, values, and texts that are none.
+const SYNTAXES: &[(Syntax, &[&str], &[&str])] = &[
+    (Syntax::Boolean, &["TRUE", "false", "True"], &["1", "yes", "", "TRUE "]),
+    (Syntax::BitString, &["''B", "'0'B", "'0101'B"], &["0101", "'012'B", "'01'", "''b", "'"]),
+    (
+        Syntax::Integer,
+        &["0", "-1", "1234567890123456789012345678901234567890"],
+        &["", "-", "01", "-0", "+1", "1 "],
+    ),
+    (Syntax::CountryString, &["DE", "us"], &["D", "DEU", "D\u{e9}", "D_"]),
+    (Syntax::DeliveryMethod, &["mhs", "any $ telephone", "IA5$g3fax"], &["", "post", "mhs $"]),
+    (Syntax::DirectoryString, &["x", " ", "\u{1f600}"], &[""]),
+    (Syntax::FacsimileTelephoneNumber, &["+1 5", "+1 5$b4Length$a3Width"], &["", "+1 5$", "+1_5", "+1$x"]),
+    (Syntax::Ia5String, &["", "a@b", "\u{7f}"], &["\u{e9}"]),
+    (Syntax::NumericString, &["1 2", " "], &["", "1-2", "a"]),
+    (
+        Syntax::Oid,
+        &["2.5.4.3", "cn", "x-y1"],
+        &["", "2", "2.", ".2", "2..5", "02.5", "2.05", "1x", "c n", "x_y"],
+    ),
+    (Syntax::OtherMailbox, &["smtp$a@b", "x$"], &["smtp", "$a", "a_b$c"]),
+    (Syntax::PostalAddress, &["a", "1234 Main St.$Anytown$USA", "\\241 $a$$b"], &[""]),
+    (Syntax::PrintableString, &["a'b (c)+,-./:=?", " "], &["", "a*b", "a@b", "a&b"]),
+    // L058: an empty number is none; a blank is a printable string.
+    (Syntax::TelephoneNumber, &["+1 555-0100", " "], &["", "\u{2010}"]),
+    (Syntax::TelexNumber, &["1$2$3"], &["1$2", "1$2$3$4", "1$$3"]),
+    (Syntax::NetgroupTriple, &["(h,u,d)", "(,,)"], &["h,u,d", "(h,u)", "(a,b,c,d)", "("]),
+    (Syntax::BootParameter, &["root=server:/path"], &["root", "root=server", "=a:b"]),
+    (
+        Syntax::Uuid,
+        &["597ae2f6-16a6-1027-98f4-d28b5365dc14", "597AE2F6-16A6-1027-98F4-D28B5365DC14"],
+        &["597ae2f616a6102798f4d28b5365dc14", "{97ae2f6-16a6-1027-98f4-d28b5365dc14", ""],
+    ),
+    (
+        Syntax::AuthPassword,
+        &["MD5$salt$hash", "SCRAM-SHA-256 $ 4096:x $ a=:b="],
+        &["MD5", "MD5$a", "$a$b", "a b$c$d"],
+    ),
+    (Syntax::Dn, &["", "cn=x", "cn=a\\,b,dc=c"], &["x", "cn=x,", "cn=a\"b"]),
+    (Syntax::NameAndOptionalUid, &["cn=x", "cn=x#'01'B", "cn=a#b", "#'0'B"], &["x", "x#'01'B"]),
+    (Syntax::SubtreeSpecification, &["{ }", "{ base \"ou={x\", minimum 1 }"], &["", "{", "{}}{", "{\"}"]),
+    (
+        Syntax::Guide,
+        &["person#cn$EQ", "sn$SUBSTR & !(cn$GE | ?true)", "2.5.6.6#?false"],
+        &["", "person#", "person#cn", "(cn$EQ", "cn$EQ)", "cn$EQ cn$EQ", "cn$XX", "a#b#c"],
+    ),
+    (
+        Syntax::EnhancedGuide,
+        &["person#(sn$EQ)#oneLevel", "2.5.6.6#cn$APPROX#wholeSubtree"],
+        &["person#sn$EQ", "person#sn$EQ#sub", "1x#sn$EQ#oneLevel"],
+    ),
+    (Syntax::UtcTime, &["2601020304Z", "260102030405-0100"], &["26010203Z", "2601020304.5Z"]),
+    (
+        Syntax::Csn,
+        &["20260102030405.000006Z#000000#001#000000", "20260102030405Z#00000a#0F#000000"],
+        &["20260102030405.000006Z", "20260102030405.000006Z#0#0#0", "x#000000#001#000000"],
+    ),
+    (Syntax::SubstringAssertion, &["*a", "a*b*"], &["", "ab"]),
+    (
+        Syntax::AttributeTypeDescription,
+        &["( 1.2.3 NAME 'a' SUP b )"],
+        &["( 1.2.3 NAME 'a' )", "1.2.3", "( 1.2.3 SUP b"],
+    ),
+    (Syntax::ObjectClassDescription, &["( 1.2.3 MUST ( a $ b ) )"], &["( 1.2.3 SYNTAX 1.2 )"]),
+    (Syntax::SyntaxDescription, &["( 1.2.3 DESC 'x' )"], &["( 1.2.3 SUP x )"]),
+    (Syntax::MatchingRuleDescription, &["( 1.2.3 SYNTAX 1.2 )"], &["( 1.2.3 )"]),
+    (Syntax::MatchingRuleUseDescription, &["( 1.2.3 APPLIES cn )"], &["( 1.2.3 )"]),
+    (Syntax::ContentRuleDescription, &["( 2.5.6.6 AUX pkiUser NOT cn )"], &["( 2.5.6.6 APPLIES cn )"]),
+    (Syntax::StructureRuleDescription, &["( 2 FORM f SUP ( 1 3 ) )"], &["( 2 )"]),
+    (Syntax::NameFormDescription, &["( 1.2.3 OC person MUST cn )"], &["( 1.2.3 OC person )"]),
+];
+
 #[test]
 fn values_of_each_syntax() {
     let schema = Schema::standard();
-    let cases: &[(Syntax, &[&str], &[&str])] = &[
-        (Syntax::Boolean, &["TRUE", "false", "True"], &["1", "yes", "", "TRUE "]),
-        (Syntax::BitString, &["''B", "'0'B", "'0101'B"], &["0101", "'012'B", "'01'", "''b", "'"]),
-        (
-            Syntax::Integer,
-            &["0", "-1", "1234567890123456789012345678901234567890"],
-            &["", "-", "01", "-0", "+1", "1 "],
-        ),
-        (Syntax::CountryString, &["DE", "us"], &["D", "DEU", "D\u{e9}", "D_"]),
-        (Syntax::DeliveryMethod, &["mhs", "any $ telephone", "IA5$g3fax"], &["", "post", "mhs $"]),
-        (Syntax::DirectoryString, &["x", " ", "\u{1f600}"], &[""]),
-        (
-            Syntax::FacsimileTelephoneNumber,
-            &["+1 5", "+1 5$b4Length$a3Width"],
-            &["", "+1 5$", "+1_5", "+1$x"],
-        ),
-        (Syntax::Ia5String, &["", "a@b", "\u{7f}"], &["\u{e9}"]),
-        (Syntax::NumericString, &["1 2", " "], &["", "1-2", "a"]),
-        (
-            Syntax::Oid,
-            &["2.5.4.3", "cn", "x-y1"],
-            &["", "2", "2.", ".2", "2..5", "02.5", "2.05", "1x", "c n", "x_y"],
-        ),
-        (Syntax::OtherMailbox, &["smtp$a@b", "x$"], &["smtp", "$a", "a_b$c"]),
-        (Syntax::PostalAddress, &["a", "1234 Main St.$Anytown$USA", "\\241 $a$$b"], &[""]),
-        (Syntax::PrintableString, &["a'b (c)+,-./:=?", " "], &["", "a*b", "a@b", "a&b"]),
-        // L058: an empty number is none; a blank is a printable string.
-        (Syntax::TelephoneNumber, &["+1 555-0100", " "], &["", "\u{2010}"]),
-        (Syntax::TelexNumber, &["1$2$3"], &["1$2", "1$2$3$4", "1$$3"]),
-        (Syntax::NetgroupTriple, &["(h,u,d)", "(,,)"], &["h,u,d", "(h,u)", "(a,b,c,d)", "("]),
-        (Syntax::BootParameter, &["root=server:/path"], &["root", "root=server", "=a:b"]),
-        (
-            Syntax::Uuid,
-            &["597ae2f6-16a6-1027-98f4-d28b5365dc14", "597AE2F6-16A6-1027-98F4-D28B5365DC14"],
-            &["597ae2f616a6102798f4d28b5365dc14", "{97ae2f6-16a6-1027-98f4-d28b5365dc14", ""],
-        ),
-        (
-            Syntax::AuthPassword,
-            &["MD5$salt$hash", "SCRAM-SHA-256 $ 4096:x $ a=:b="],
-            &["MD5", "MD5$a", "$a$b", "a b$c$d"],
-        ),
-        (Syntax::Dn, &["", "cn=x", "cn=a\\,b,dc=c"], &["x", "cn=x,", "cn=a\"b"]),
-        (Syntax::NameAndOptionalUid, &["cn=x", "cn=x#'01'B", "cn=a#b", "#'0'B"], &["x", "x#'01'B"]),
-        (Syntax::SubtreeSpecification, &["{ }", "{ base \"ou={x\", minimum 1 }"], &["", "{", "{}}{", "{\"}"]),
-        (
-            Syntax::Guide,
-            &["person#cn$EQ", "sn$SUBSTR & !(cn$GE | ?true)", "2.5.6.6#?false"],
-            &["", "person#", "person#cn", "(cn$EQ", "cn$EQ)", "cn$EQ cn$EQ", "cn$XX", "a#b#c"],
-        ),
-        (
-            Syntax::EnhancedGuide,
-            &["person#(sn$EQ)#oneLevel", "2.5.6.6#cn$APPROX#wholeSubtree"],
-            &["person#sn$EQ", "person#sn$EQ#sub", "1x#sn$EQ#oneLevel"],
-        ),
-        (Syntax::UtcTime, &["2601020304Z", "260102030405-0100"], &["26010203Z", "2601020304.5Z"]),
-        (
-            Syntax::Csn,
-            &["20260102030405.000006Z#000000#001#000000", "20260102030405Z#00000a#0F#000000"],
-            &["20260102030405.000006Z", "20260102030405.000006Z#0#0#0", "x#000000#001#000000"],
-        ),
-        (Syntax::SubstringAssertion, &["*a", "a*b*"], &["", "ab"]),
-        (
-            Syntax::AttributeTypeDescription,
-            &["( 1.2.3 NAME 'a' SUP b )"],
-            &["( 1.2.3 NAME 'a' )", "1.2.3", "( 1.2.3 SUP b"],
-        ),
-        (Syntax::ObjectClassDescription, &["( 1.2.3 MUST ( a $ b ) )"], &["( 1.2.3 SYNTAX 1.2 )"]),
-        (Syntax::SyntaxDescription, &["( 1.2.3 DESC 'x' )"], &["( 1.2.3 SUP x )"]),
-        (Syntax::MatchingRuleDescription, &["( 1.2.3 SYNTAX 1.2 )"], &["( 1.2.3 )"]),
-        (Syntax::MatchingRuleUseDescription, &["( 1.2.3 APPLIES cn )"], &["( 1.2.3 )"]),
-        (Syntax::ContentRuleDescription, &["( 2.5.6.6 AUX pkiUser NOT cn )"], &["( 2.5.6.6 APPLIES cn )"]),
-        (Syntax::StructureRuleDescription, &["( 2 FORM f SUP ( 1 3 ) )"], &["( 2 )"]),
-        (Syntax::NameFormDescription, &["( 1.2.3 OC person MUST cn )"], &["( 1.2.3 OC person )"]),
-    ];
-    for (syntax, good, bad) in cases {
+    for (syntax, good, bad) in SYNTAXES {
         for value in *good {
             assert_eq!(syntax.check(value.as_bytes(), &schema), Ok(()), "{syntax}: {value:?}");
         }

@@ -304,6 +304,9 @@ fn files_of_both_forms() {
     assert_eq!(texts, expected.map(|(line, text)| (line, text.to_owned())));
     let ignored: Vec<&str> = file.ignored.iter().map(|it| it.keyword.as_str()).collect();
     assert_eq!(ignored, ["dn", "objectClass", "cn"]);
+    assert_eq!(SchemaFile::from_bytes(ldif.as_bytes()), Ok(file));
+    let error = SchemaFile::from_bytes(b"a\nb\xff\n").expect_err("not UTF-8");
+    assert_eq!(error.to_string(), "line 2: not UTF-8");
     for bad in
         ["objectidentifier x\n", "objectClasses:: ###\n", "objectClasses:: YWJjZ\n", "nameforms: ( 1.2 )\n"]
     {
@@ -320,7 +323,8 @@ proptest! {
                 prop_assert_eq!(Definition::parse(element, &again), Ok(definition));
             }
         }
-        let _ = SchemaFile::parse(&format!("attributetype {text}\nattributeTypes: {text}\n{text}"));
+        let file = format!("attributetype {text}\nattributeTypes: {text}\n{text}");
+        let _ = SchemaFile::from_bytes(file.as_bytes());
     }
 
     #[test]

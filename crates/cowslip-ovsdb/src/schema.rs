@@ -115,7 +115,7 @@ impl KeyPart {
 impl ClientIndex {
     /// A row's key; none if the row is not in the index.
     pub fn key(&self, row: &Row) -> Option<IndexKey> {
-        let mut key = KeyWriter::new();
+        let mut key = KeyWriter::default();
         self.parts.iter().try_for_each(|part| part.write(row, &mut key))?;
         Some(key.finish())
     }

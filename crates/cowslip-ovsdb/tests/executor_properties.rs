@@ -4,12 +4,11 @@
 //! those of its rows, and the change set must be exactly what differs. A transaction that fails leaves nothing.
 
 use cowslip_engine::{IndexIx, Model, ReferenceChanges, Referrer, Root, Step, Strength, TableIx, Uuid};
-use cowslip_ovsdb::datum::Datum;
 use cowslip_ovsdb::executor::{Circumstances, Everything, Execution, Outcome, execute};
 use cowslip_ovsdb::json::Json;
 use cowslip_ovsdb::monitor::{Dialect, MonitorSpec, RowChange, UpdateWriter, write_initial};
 use cowslip_ovsdb::operation::Transaction;
-use cowslip_ovsdb::row::{Ovsdb, Row, RowDelta};
+use cowslip_ovsdb::row::{IndexKey, Ovsdb, Row, RowDelta};
 use cowslip_ovsdb::schema::Schema;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -222,7 +221,7 @@ fn check_database(root: &Root<Ovsdb>) {
         assert!(definition.max_rows.is_none_or(|max| root.len(table) as u64 <= max));
         for (i, columns) in definition.indexes.iter().enumerate() {
             for (id, row) in root.scan(table) {
-                let key: std::sync::Arc<[Datum]> = columns.iter().map(|c| row.data(*c).clone()).collect();
+                let key: IndexKey = columns.iter().map(|c| row.data(*c)).collect();
                 let holders: Vec<Uuid> = root.lookup(table, IndexIx(i as u16), &key).collect();
                 assert_eq!(holders, [id], "index {i} of {}", definition.name);
             }

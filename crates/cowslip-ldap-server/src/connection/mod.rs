@@ -12,7 +12,7 @@ mod driver;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use cowslip_engine::Reader;
+use cowslip_engine::{Reader, Root};
 use cowslip_ldap::message::{
     ExtendedRequest, Operation, OperationKind, Request, decode_request, write_bind_response,
     write_extended_response, write_notice_of_disconnection, write_result,
@@ -52,8 +52,10 @@ struct Writing {
     progress: WriteProgress,
 }
 
+/// A search that took more than one step, and the root that it holds to its end.
 struct Searching {
     ticket: Ticket,
+    root: Arc<Root<Directory>>,
     search: Box<Search>,
 }
 
@@ -197,25 +199,32 @@ impl Connection {
         let limits = if is_root { Limits::default() } else { self.shared.options.search };
         // Whoever is nobody yet finds the root DSE, to learn how to become somebody.
         let may = if asked.base.is_empty() { Ok(()) } else { self.may_read() };
-        let begun = may.and_then(|()| {
-            let root = Arc::clone(&self.reader.root());
-            Search::new(root, asked, limits, is_root, &self.shared.root_dse)
+        if let Err(refusal) = may {
+            return self.finish(ticket, OperationKind::Search, Some(&refusal));
+        }
+        // Most searches are done in one step. They borrow the root that this connection has, and count no owners.
+        let root = self.reader.root();
+        let begun = Search::new(&root, asked, limits, is_root, &self.shared.root_dse);
+        let progress = begun.map(|mut search| {
+            let progress = search.step(&root, ticket.id(), STEP_ENTRIES, STEP_BYTES, &mut self.out);
+            let goes_on = progress == Progress::More;
+            (
+                progress,
+                goes_on.then(|| Searching { ticket, root: Arc::clone(&root), search: Box::new(search) }),
+            )
         });
-        match begun {
-            Ok(search) => {
-                let mut searching = Searching { ticket, search: Box::new(search) };
-                if !self.step(&mut searching) {
-                    self.searches.push_back(searching);
-                }
-            }
+        drop(root);
+        match progress {
+            Ok((Progress::Done(refusal), _)) => self.finish(ticket, OperationKind::Search, refusal.as_ref()),
+            Ok((Progress::More, searching)) => self.searches.extend(searching),
             Err(refusal) => self.finish(ticket, OperationKind::Search, Some(&refusal)),
         }
     }
 
     /// Goes on with a search; true if it is done.
     fn step(&mut self, searching: &mut Searching) -> bool {
-        let Searching { ticket, search } = searching;
-        match search.step(ticket.id(), STEP_ENTRIES, STEP_BYTES, &mut self.out) {
+        let Searching { ticket, root, search } = searching;
+        match search.step(root, ticket.id(), STEP_ENTRIES, STEP_BYTES, &mut self.out) {
             Progress::More => false,
             Progress::Done(refusal) => {
                 self.finish(*ticket, OperationKind::Search, refusal.as_ref());

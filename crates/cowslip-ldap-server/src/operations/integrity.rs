@@ -13,7 +13,7 @@ use super::refusal::Refusal;
 use super::write::Circumstances;
 use crate::entry::{EntryEdit, EntryNumber, Incoming, StoredEntry};
 use crate::key::Key;
-use crate::meta::{ENTRIES, fixed};
+use crate::meta::{ENTRIES, Meta, fixed};
 use crate::model::Directory;
 use crate::tree::{Path, Tree};
 
@@ -56,13 +56,13 @@ pub(super) fn settle_names_below(
 
 /// Holds as numbers those names of one entry that are an entry's now.
 fn settle_holder(draft: &mut Draft<'_, Directory>, holder: EntryNumber) {
-    let meta = Arc::clone(draft.meta());
+    let meta: &Meta = draft.meta();
     let Some(entry) = draft.entry(holder).map(Arc::clone) else { return };
     let mut edit = EntryEdit::new(&entry, |kind, value: &[u8]| meta.value_key(kind, value));
     for attribute in entry.references() {
         for (key, text) in attribute.names.iter() {
             let dn = Dn::parse(text).ok();
-            let path = dn.and_then(|dn| Path::new(&dn, &meta).ok());
+            let path = dn.and_then(|dn| Path::new(&dn, meta).ok());
             let Some(target) = path.and_then(|path| draft.resolve(&path).ok()) else { continue };
             let name = Incoming { text: Arc::clone(text), key: key.clone(), target: None };
             let number = Incoming { target: Some(target), ..name.clone() };
@@ -90,7 +90,7 @@ pub(super) fn drop_references(
     holders.sort_unstable();
     holders.dedup();
     check_count(holders.len(), now)?;
-    let meta = Arc::clone(draft.meta());
+    let meta: &Meta = draft.meta();
     for holder in holders.into_iter().filter(|holder| *holder != target) {
         let Some(entry) = draft.entry(holder).map(Arc::clone) else { continue };
         let mut edit = EntryEdit::new(&entry, |kind, value: &[u8]| meta.value_key(kind, value));

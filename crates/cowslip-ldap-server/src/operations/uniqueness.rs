@@ -4,8 +4,6 @@
 //! (a class, a move across the edge of a rule's scope), against the equality indexes. Invariant: what a rule covers was
 //! free of duplicates before, because switching a rule on looks at everything first.
 
-use std::sync::Arc;
-
 use cowslip_engine::{Draft, Root, Touched};
 use cowslip_ldap::result::ResultCode;
 use cowslip_ldap::schema::{AttributeTypeId, ObjectClassId};
@@ -22,7 +20,7 @@ use crate::tree::Tree;
 /// # Errors
 /// `constraintViolation` that names the rule, the attribute, the value and the other entry.
 pub fn check(draft: &Draft<'_, Directory>) -> Result<(), Refusal> {
-    let meta = Arc::clone(draft.meta());
+    let meta: &Meta = draft.meta();
     for rule in &meta.rules.unique {
         let scope = match &rule.below {
             Some(path) => match draft.resolve(path) {
@@ -32,7 +30,7 @@ pub fn check(draft: &Draft<'_, Directory>) -> Result<(), Refusal> {
             None => None,
         };
         for (number, touched) in draft.touched(ENTRIES) {
-            check_touched(draft, &meta, rule, scope, *number, touched)?;
+            check_touched(draft, meta, rule, scope, *number, touched)?;
         }
     }
     Ok(())

@@ -86,7 +86,7 @@ fn add(draft: &mut Draft<'_, Directory>, plan: &AddPlan, now: &mut Circumstances
         Some(path) => found(draft, &path)?,
         None => NO_ENTRY,
     };
-    let meta = Arc::clone(draft.meta());
+    let meta: &Meta = draft.meta();
     let none = Attributes::default();
     let mut edit = EntryEdit::of(&none, None, |kind, value: &[u8]| meta.value_key(kind, value));
     for attribute in &plan.attributes {
@@ -112,8 +112,8 @@ fn add(draft: &mut Draft<'_, Directory>, plan: &AddPlan, now: &mut Circumstances
         attributes,
         special,
     };
-    check_counts(&meta, &entry, &delta)?;
-    check_classes(&meta, None, &entry, &delta)?;
+    check_counts(meta, &entry, &delta)?;
+    check_classes(meta, None, &entry, &delta)?;
     draft.put(ENTRIES, number, Arc::new(entry), EntryDelta::default());
     settle_names(draft, &plan.path, now)
 }
@@ -134,14 +134,14 @@ fn modify(
     now: &mut Circumstances<'_>,
 ) -> Result<(), Refusal> {
     let number = found(draft, &plan.path)?;
-    let meta = Arc::clone(draft.meta());
+    let meta: &Meta = draft.meta();
     let Some(old) = draft.entry(number).map(Arc::clone) else { return Ok(()) };
     let mut edit = EntryEdit::new(&old, |kind, value: &[u8]| meta.value_key(kind, value));
     for (change, attribute) in &plan.changes {
         let values = resolved(draft, attribute);
-        apply(&mut edit, &meta, *change, attribute, &values)?;
+        apply(&mut edit, meta, *change, attribute, &values)?;
     }
-    check_rdn(&meta, &old, plan, &mut edit)?;
+    check_rdn(meta, &old, plan, &mut edit)?;
     let Some(changed) = edit.finish() else { return Ok(()) };
     put_changed(draft, number, &old, StoredEntry::clone(&old), changed, now)
 }
@@ -157,14 +157,14 @@ fn put_changed(
     (attributes, special, delta): Changed,
     now: &Circumstances<'_>,
 ) -> Result<(), Refusal> {
-    let meta = Arc::clone(draft.meta());
+    let meta: &Meta = draft.meta();
     entry.attributes = attributes;
     entry.special = special;
     entry.modified_us = now.now_us;
     entry.modifier = Arc::clone(now.who);
     entry.csn = now.csn;
-    check_counts(&meta, &entry, &delta)?;
-    check_classes(&meta, Some(old), &entry, &delta)?;
+    check_counts(meta, &entry, &delta)?;
+    check_classes(meta, Some(old), &entry, &delta)?;
     draft.put(ENTRIES, number, Arc::new(entry), delta);
     Ok(())
 }
@@ -301,9 +301,9 @@ fn rename(
     if draft.child(parent, &plan.key).is_some_and(|there| there != number) {
         return Err(Refusal::new(ResultCode::EntryAlreadyExists, "an entry of the new name exists"));
     }
-    let meta = Arc::clone(draft.meta());
+    let meta: &Meta = draft.meta();
     let mut edit = EntryEdit::new(&old, |kind, value: &[u8]| meta.value_key(kind, value));
-    rename_values(&mut edit, &meta, &old, plan);
+    rename_values(&mut edit, meta, &old, plan);
     let mut entry = StoredEntry::clone(&old);
     entry.parent = parent;
     entry.rdn = Arc::clone(&plan.rdn);
@@ -314,7 +314,7 @@ fn rename(
         None => (old.attributes.clone(), old.special.clone(), EntryDelta::default()),
     };
     put_changed(draft, number, &old, entry, changed, now)?;
-    let is_renamed = old.parent != parent || !is_same_name(&meta, &old.rdn, &plan.key);
+    let is_renamed = old.parent != parent || !is_same_name(meta, &old.rdn, &plan.key);
     if is_renamed { super::integrity::settle_names_below(draft, number, now) } else { Ok(()) }
 }
 

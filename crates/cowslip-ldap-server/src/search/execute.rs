@@ -3,7 +3,6 @@
 //! Invariants: each entry is answered at most once; a step looks at a bounded number of entries; where a search stands is
 //! a few numbers, never a list of entries to come.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cowslip_engine::{Posting, RecordNumber, Root};
@@ -47,7 +46,6 @@ pub enum Progress {
 /// A search while it runs.
 #[derive(Debug)]
 pub struct Search {
-    root: Arc<Root<Directory>>,
     filter: CompiledFilter,
     selection: Selection,
     source: Source,
@@ -88,18 +86,18 @@ enum Computation {
 struct RootDseOf(&'static str);
 
 impl Search {
-    /// Begins a search on a root. Whoever `sees_all` is shown passwords and the configuration, too.
+    /// Begins a search on a root. Each step must be given the same one. Whoever `sees_all` is shown passwords and the configuration, too.
     ///
     /// # Errors
     /// There is no such base, or its name is none.
     pub fn new(
-        root: Arc<Root<Directory>>,
+        root: &Root<Directory>,
         request: &SearchRequest<'_>,
         limits: Limits,
         sees_all: bool,
         server: &RootDse,
     ) -> Result<Self, Refusal> {
-        let meta = Arc::clone(root.meta());
+        let meta = root.meta();
         let filter = CompiledFilter::new(&request.filter, &meta.schema);
         let selection = Selection::new(request.attributes.iter(), request.types_only, &meta.schema);
         let limits = Limits {
@@ -111,7 +109,6 @@ impl Search {
             (limits.time_s > 0).then(|| Instant::now() + Duration::from_secs(limits.time_s.into()));
         let dn = prepare::name(request.base)?;
         let mut search = Self {
-            root,
             filter,
             selection,
             source: Source::Nothing,
@@ -126,11 +123,11 @@ impl Search {
             answered: 0,
             looked_at: 0,
         };
-        search.begin(&dn, server)?;
+        search.begin(root, &dn, server)?;
         Ok(search)
     }
 
-    fn begin(&mut self, dn: &Dn, server: &RootDse) -> Result<(), Refusal> {
+    fn begin(&mut self, root: &Root<Directory>, dn: &Dn, server: &RootDse) -> Result<(), Refusal> {
         if dn.is_root() && self.scope == Scope::Base {
             self.source = Source::Computed(Box::new(Computation::RootDse(RootDseOf(server.version))));
             self.selection = std::mem::take(&mut self.selection).with_operational();
@@ -143,8 +140,8 @@ impl Search {
             return Ok(());
         }
         if !dn.is_root() {
-            self.base = found(&*self.root, &prepare::path(dn, self.root.meta())?)?;
-            if self.is_hidden(self.base) {
+            self.base = found(root, &prepare::path(dn, root.meta())?)?;
+            if self.is_hidden(root, self.base) {
                 return Err(Refusal::new(ResultCode::NoSuchObject, "there is no such entry"));
             }
         }
@@ -153,14 +150,13 @@ impl Search {
         }
         self.source = match self.scope {
             Scope::Base => Source::Base(Some(self.base)),
-            _ => self.plan(None),
+            _ => self.plan(root, None),
         };
         Ok(())
     }
 
     /// Chooses between the candidates of the indexes and the tree below the base.
-    fn plan(&self, mut explanation: Option<&mut Explanation>) -> Source {
-        let root = &*self.root;
+    fn plan(&self, root: &Root<Directory>, mut explanation: Option<&mut Explanation>) -> Source {
         let candidates = match &mut explanation {
             Some(explanation) => planner::explained(root, self.filter.root(), &self.context, explanation),
             None => planner::candidates(root, self.filter.root(), &self.context),
@@ -170,7 +166,7 @@ impl Search {
             tracing::debug!(base = root.dn(self.base), "unindexed search");
             return tree;
         };
-        let below = self.count_below(candidates.len());
+        let below = self.count_below(root, candidates.len());
         if let Some(explanation) = explanation {
             let size =
                 below.map_or_else(|| format!("at least {}", candidates.len()), |count| count.to_string());
@@ -183,15 +179,15 @@ impl Search {
     }
 
     /// How many entries lie in the scope, if these are fewer than `most`.
-    fn count_below(&self, most: usize) -> Option<usize> {
-        let children = |number| self.root.count(fixed::CHILDREN, &number_key(number));
+    fn count_below(&self, root: &Root<Directory>, most: usize) -> Option<usize> {
+        let children = |number| root.count(fixed::CHILDREN, &number_key(number));
         let mut count = children(self.base);
         if self.scope == Scope::One || count >= most {
             return (count < most).then_some(count);
         }
         let mut open = vec![self.base];
         while let Some(number) = open.pop() {
-            for child in Tree::lookup(&*self.root, fixed::CHILDREN, &number_key(number)) {
+            for child in Tree::lookup(root, fixed::CHILDREN, &number_key(number)) {
                 let below = children(child);
                 count += below;
                 if count >= most {
@@ -204,9 +200,9 @@ impl Search {
     }
 
     /// What the planner does with a search, without running it.
-    pub fn explain(&self) -> Explanation {
+    pub fn explain(&self, root: &Root<Directory>) -> Explanation {
         let mut explanation = Explanation::default();
-        let source = self.plan(Some(&mut explanation));
+        let source = self.plan(root, Some(&mut explanation));
         explanation.note(0, |line| {
             line.push_str(&match source {
                 Source::Candidates(candidates, _) => {
@@ -228,14 +224,21 @@ impl Search {
         self.answered
     }
 
-    /// Looks at up to `entries` entries, and writes those that match until `out` has `bytes` bytes more.
-    pub fn step(&mut self, id: MessageId, entries: usize, bytes: usize, out: &mut Vec<u8>) -> Progress {
+    /// Looks at up to `entries` entries of the root that the search began on, and writes those that match until `out` has `bytes` bytes more.
+    pub fn step(
+        &mut self,
+        root: &Root<Directory>,
+        id: MessageId,
+        entries: usize,
+        bytes: usize,
+        out: &mut Vec<u8>,
+    ) -> Progress {
         let end = out.len() + bytes;
         for _ in 0..entries {
             if out.len() >= end {
                 return Progress::More;
             }
-            let Some(number) = self.next() else { return self.compute(id, out) };
+            let Some(number) = self.next(root) else { return self.compute(root, id, out) };
             self.looked_at += 1;
             if self.limits.looked_at_max > 0 && self.looked_at > self.limits.looked_at_max {
                 return self.stop(
@@ -243,7 +246,7 @@ impl Search {
                     "more entries would have to be looked at than allowed",
                 );
             }
-            if !self.answer(number, id, out) {
+            if !self.answer(root, number, id, out) {
                 return self
                     .stop(ResultCode::SizeLimitExceeded, "there are more entries than asked for or allowed");
             }
@@ -261,9 +264,14 @@ impl Search {
     }
 
     /// Writes an entry if it matches; false if that would be one too many.
-    fn answer(&mut self, number: EntryNumber, id: MessageId, out: &mut Vec<u8>) -> bool {
-        let Self { root, filter, selection, context, scratch, name, sees_all, .. } = self;
-        let root = &**root;
+    fn answer(
+        &mut self,
+        root: &Root<Directory>,
+        number: EntryNumber,
+        id: MessageId,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let Self { filter, selection, context, scratch, name, sees_all, .. } = self;
         let Some(entry) = root.record(ENTRIES, &number) else { return true };
         let view = View::new(root, number, entry, context, *sees_all);
         if !filter.evaluate(&view, scratch).is_true() {
@@ -282,7 +290,7 @@ impl Search {
     }
 
     /// The next entry of the scope.
-    fn next(&mut self) -> Option<EntryNumber> {
+    fn next(&mut self, root: &Root<Directory>) -> Option<EntryNumber> {
         loop {
             let number = match &mut self.source {
                 Source::Base(number) => return number.take(),
@@ -290,21 +298,21 @@ impl Search {
                 Source::Candidates(candidates, next) => {
                     let number = candidates.iter_from(*next).next()?;
                     *next = RecordNumber(number.0.checked_add(1)?);
-                    if !self.is_in_scope(number) {
+                    if !self.is_in_scope(root, number) {
                         self.looked_at += 1;
                         continue;
                     }
                     number
                 }
-                Source::Tree(_) => self.next_of_tree()?,
+                Source::Tree(_) => self.next_of_tree(root)?,
             };
-            if !self.is_hidden(number) {
+            if !self.is_hidden(root, number) {
                 return Some(number);
             }
         }
     }
 
-    fn next_of_tree(&mut self) -> Option<EntryNumber> {
+    fn next_of_tree(&mut self, root: &Root<Directory>) -> Option<EntryNumber> {
         let Source::Tree(open) = &mut self.source else { return None };
         // The base comes first, before its children.
         if self.looked_at == 0
@@ -319,7 +327,7 @@ impl Search {
         }
         loop {
             let (parent, next) = open.last_mut()?;
-            let children = self.root.posting(ENTRIES, fixed::CHILDREN, &number_key(*parent));
+            let children = root.posting(ENTRIES, fixed::CHILDREN, &number_key(*parent));
             let child = children.and_then(|children| children.iter_from(*next).next());
             let Some(child) = child else {
                 open.pop();
@@ -333,8 +341,7 @@ impl Search {
         }
     }
 
-    fn is_in_scope(&self, number: EntryNumber) -> bool {
-        let root = &*self.root;
+    fn is_in_scope(&self, root: &Root<Directory>, number: EntryNumber) -> bool {
         match self.scope {
             Scope::Base => number == self.base,
             Scope::One => root.entry(number).is_some_and(|entry| entry.parent == self.base),
@@ -346,25 +353,25 @@ impl Search {
     }
 
     /// Whether an entry is not shown: the configuration to others than root, and what stands for the schema.
-    fn is_hidden(&self, number: EntryNumber) -> bool {
-        let rules = &self.root.meta().rules;
+    fn is_hidden(&self, root: &Root<Directory>, number: EntryNumber) -> bool {
+        let rules = &root.meta().rules;
         if Some(number) == rules.schema {
             return true;
         }
-        let is_configuration = |config| self.root.is_within(number, config);
-        let is_asked = self.base != NO_ENTRY
-            && rules.config.is_some_and(|config| self.root.is_within(self.base, config));
+        let is_configuration = |config| root.is_within(number, config);
+        let is_asked =
+            self.base != NO_ENTRY && rules.config.is_some_and(|config| root.is_within(self.base, config));
         rules.config.is_some_and(is_configuration) && !(self.sees_all && is_asked)
     }
 
-    fn compute(&mut self, id: MessageId, out: &mut Vec<u8>) -> Progress {
+    fn compute(&mut self, root: &Root<Directory>, id: MessageId, out: &mut Vec<u8>) -> Progress {
         let Source::Computed(computation) = std::mem::replace(&mut self.source, Source::Nothing) else {
             return Progress::Done(None);
         };
-        let meta = self.root.meta();
+        let meta = root.meta();
         let (dn, attributes) = match *computation {
             Computation::RootDse(RootDseOf(version)) => ("", root_dse(meta, &RootDse { version })),
-            Computation::Subschema => (SCHEMA_DN, subschema(&*self.root)),
+            Computation::Subschema => (SCHEMA_DN, subschema(root)),
         };
         let computed = Computed { dn, attributes, schema: &meta.schema };
         if self.filter.evaluate(&computed, &mut self.scratch).is_true() {

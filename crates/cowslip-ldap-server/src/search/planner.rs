@@ -142,12 +142,13 @@ impl Planner<'_> {
     }
 
     fn term(&mut self, target: &Target, test: &Test, depth: usize) -> Option<Posting> {
-        let schema = std::sync::Arc::clone(self.root.meta());
+        let root = self.root;
+        let schema = &root.meta().schema;
         let mut all: Option<Posting> = None;
-        for kind in target.kinds(&schema.schema) {
+        for kind in target.kinds(schema) {
             let found = self.kind(*kind, test);
             self.note(depth, |line| {
-                let name = schema.schema.attribute_type(*kind).name();
+                let name = schema.attribute_type(*kind).name();
                 let _ = match &found {
                     Some(found) => write!(line, "{name}, {}: {} candidates", form(test).name(), found.len()),
                     None => write!(line, "{name}, {}: no index", form(test).name()),

@@ -105,6 +105,9 @@ impl<'a> Reader<'a> {
         self.long_element()
     }
 
+    // Out of line, so that the common case is small enough to be inlined where it is used.
+    #[cold]
+    #[inline(never)]
     fn long_element(&mut self) -> Result<(u8, &'a [u8]), BerError> {
         let tag = self.tag().ok_or(BerError::Truncated)?;
         let header = header(self.rest)?.ok_or(BerError::Truncated)?;

@@ -36,7 +36,7 @@ pub(super) fn encode(octets: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The octets; none if the text isn't base64 with its padding, or bits after the last octet are not 0.
-pub(super) fn decode(text: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     let (quads, []) = text.as_chunks::<4>() else { return None };
     let mut out = Vec::with_capacity(quads.len() * 3);
     for (position, quad) in quads.iter().enumerate() {

@@ -5,7 +5,7 @@
 //! the input; each error names its line; nothing is fetched or opened because a file says so, unless
 //! [`LdifOptions::reads_files`] allows it.
 
-mod base64;
+pub(crate) mod base64;
 mod change;
 mod lines;
 mod reader;

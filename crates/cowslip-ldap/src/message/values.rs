@@ -11,37 +11,35 @@ use crate::ber::{self, BerError, Reader};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Values<'a> {
     content: &'a [u8],
-    count: usize,
 }
 
 impl<'a> Values<'a> {
     /// No values.
-    pub const EMPTY: Self = Self { content: &[], count: 0 };
+    pub const EMPTY: Self = Self { content: &[] };
 
-    /// Checks that the content is octet strings one after another, and counts them.
+    /// Checks that the content is octet strings one after another.
     pub(super) fn read(content: &'a [u8]) -> Result<Self, BerError> {
         let mut reader = Reader::new(content);
-        let mut count = 0;
         while !reader.is_empty() {
             reader.octets()?;
-            count += 1;
         }
-        Ok(Self { content, count })
+        Ok(Self { content })
     }
 
-    /// How many there are.
+    /// How many there are. Walks them.
     #[must_use]
-    pub const fn len(&self) -> usize {
-        self.count
+    pub fn len(&self) -> usize {
+        self.iter().count()
     }
 
     /// Whether there are none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.count == 0
+        self.content.is_empty()
     }
 
     /// Walks them.
+    #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         let mut reader = Reader::new(self.content);
         std::iter::from_fn(move || reader.octets().ok())
@@ -75,13 +73,13 @@ impl<'a> Texts<'a> {
         }
         match fault {
             Some(fault) => Err(fault.into()),
-            None => Ok(Self { values: Values { content, count } }),
+            None => Ok(Self { values: Values { content } }),
         }
     }
 
-    /// How many there are.
+    /// How many there are. Walks them.
     #[must_use]
-    pub const fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.values.len()
     }
 
@@ -119,9 +117,7 @@ impl<'a> Attribute<'a> {
     /// The same from octets that were checked.
     fn reread(content: &mut Reader<'a>) -> Option<Self> {
         let description = std::str::from_utf8(content.octets().ok()?).ok()?;
-        let content = content.expect(ber::SET).ok()?;
-        // The values were counted once; counting again is cheaper than keeping the count for each attribute.
-        Some(Self { description, values: Values::read(content).ok()? })
+        Some(Self { description, values: Values { content: content.expect(ber::SET).ok()? } })
     }
 }
 
@@ -181,12 +177,12 @@ impl<'a> Change<'a> {
         let attribute = attribute?;
         let operation = ChangeOperation::from_number(number)
             .ok_or(Fault::Number { field: "the operation of a change", number })?;
-        let values = attribute.values.len();
         match operation {
-            ChangeOperation::Add if values == 0 => {
+            ChangeOperation::Add if attribute.values.is_empty() => {
                 Err(Fault::NoValues { attribute: attribute.description.to_owned() }.into())
             }
-            ChangeOperation::Increment if values != 1 => {
+            ChangeOperation::Increment if attribute.values.len() != 1 => {
+                let values = attribute.values.len();
                 Err(Fault::IncrementValues { attribute: attribute.description.to_owned(), values }.into())
             }
             _ => Ok(Self { operation, attribute }),

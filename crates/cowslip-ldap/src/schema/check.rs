@@ -117,7 +117,7 @@ impl Schema {
 
     /// The class that says what an entry is: the most subordinate of its structural classes. An entry without one may
     /// have an auxiliary class that serves as one (`X-STANDALONE 'TRUE'` in its definition, see
-    /// [`ObjectClass`](super::ObjectClass)).
+    /// [`ObjectClass::is_standalone`]).
     ///
     /// # Errors
     /// None or two such classes, a lone abstract class, a class that this version does not have.

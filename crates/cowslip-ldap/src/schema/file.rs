@@ -58,6 +58,12 @@ pub enum SchemaFileError {
         /// The limit in octets.
         max: usize,
     },
+    /// The file is not UTF-8.
+    #[error("line {line}: not UTF-8")]
+    NotUtf8 {
+        /// The line, from 1.
+        line: usize,
+    },
     /// A definition is wrong.
     #[error("line {line}: {element}: {error}")]
     Definition {
@@ -98,6 +104,22 @@ struct Logical<'a> {
 }
 
 impl SchemaFile {
+    /// Reads a file of either form from its octets.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, with its line.
+    pub fn from_bytes(bytes: &[u8]) -> Result<SchemaFile, SchemaFileError> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self::parse(text),
+            Err(error) => {
+                let before = &bytes[..error.valid_up_to()];
+                Err(SchemaFileError::NotUtf8 {
+                    line: 1 + before.iter().filter(|&&byte| byte == b'\n').count(),
+                })
+            }
+        }
+    }
+
     /// Reads a file of either form.
     ///
     /// # Errors
@@ -183,7 +205,7 @@ fn value(logical: &Logical<'_>, rest: &str) -> Option<String> {
     for line in &logical.more {
         value.push_str(if is_ldif { &line[1..] } else { line });
     }
-    if is_base64 { String::from_utf8(base64(value.trim())?).ok() } else { Some(value) }
+    if is_base64 { String::from_utf8(crate::ldif::base64::decode(value.trim().as_bytes())?).ok() } else { Some(value) }
 }
 
 /// Without the `{12}` that slapd puts before values of its configuration.
@@ -194,30 +216,4 @@ fn without_index(value: &str) -> &str {
         Some((index, rest)) if index.bytes().all(|byte| byte.is_ascii_digit()) => rest.trim(),
         _ => value,
     }
-}
-
-fn base64(text: &str) -> Option<Vec<u8>> {
-    let text = text.trim_end_matches('=').as_bytes();
-    let mut out = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    for chunk in text.chunks(4) {
-        let mut bits = 0_u32;
-        for &byte in chunk {
-            let six = match byte {
-                b'A'..=b'Z' => byte - b'A',
-                b'a'..=b'z' => byte - b'a' + 26,
-                b'0'..=b'9' => byte - b'0' + 52,
-                b'+' => 62,
-                b'/' => 63,
-                _ => return None,
-            };
-            bits = bits << 6 | u32::from(six);
-        }
-        let octets = chunk.len() * 6 / 8;
-        if octets == 0 {
-            return None;
-        }
-        bits <<= 6 * (4 - chunk.len());
-        out.extend_from_slice(&bits.to_be_bytes()[1..=octets]);
-    }
-    Some(out)
 }

@@ -22,6 +22,7 @@ const FILES: &[(&str, &str)] = &[
     ("rfc2798", include_str!("data/rfc2798.schema")),
     ("rfc2307bis", include_str!("data/rfc2307bis.schema")),
     ("cowslip", include_str!("data/cowslip.schema")),
+    ("products", include_str!("data/products.schema")),
 ];
 
 macro_rules! well_known {

@@ -104,25 +104,27 @@ pub(crate) fn exact_assertion(value: &[u8], is_list: bool) -> Result<ExactKey, S
     let (mut issuer, mut mark) = (None, None);
     while !rest.is_empty() {
         let (field, after) = rest.split_once(' ').ok_or(form("a field has a name and a value"))?;
-        let (content, after) = field_value(after.trim_start()).ok_or(form("a field's value is cut off"))?;
+        let (choice, content, after) =
+            field_value(after.trim_start()).ok_or(form("a field's value is cut off"))?;
         match field {
             "issuer" => issuer = Some(content),
-            "serialNumber" | "thisUpdate" => mark = Some(content),
+            "serialNumber" | "thisUpdate" => mark = Some((choice, content)),
             // A distribution point narrows lists further; issuer and time are what this rule compares.
             "distributionPoint" if is_list => {}
             _ => return Err(form("the assertion has the fields issuer and serialNumber or thisUpdate")),
         }
         rest = after.trim_start().strip_prefix(',').unwrap_or(after).trim_start();
     }
-    let (Some(issuer), Some(mark)) = (issuer, mark) else {
+    let (Some(issuer), Some((choice, mark))) = (issuer, mark) else {
         return Err(form("the assertion has the fields issuer and serialNumber or thisUpdate"));
     };
     if !is_list {
         return serial_assertion(&mark, issuer);
     }
-    let time = match mark.len() {
-        0..=13 => UtcTime::parse(mark.as_bytes())?.instant(),
-        _ => GeneralizedTime::parse(mark.as_bytes())?,
+    let time = match choice {
+        "utcTime" => UtcTime::parse(mark.as_bytes())?.instant(),
+        "generalizedTime" => GeneralizedTime::parse(mark.as_bytes())?,
+        _ => return Err(form("thisUpdate is utcTime:\"…\" or generalizedTime:\"…\"")),
     };
     check_name(&issuer)?;
     Ok(ExactKey { mark: Mark::Update(time), issuer })
@@ -142,13 +144,12 @@ fn check_name(text: &str) -> Result<(), SyntaxError> {
     Dn::parse(text.as_bytes()).map(drop).map_err(|error| SyntaxError::Name { reason: error.to_string() })
 }
 
-/// A field's value and what follows it: a word, or `choice:"text"` with quotes doubled in it.
-fn field_value(text: &str) -> Option<(String, &str)> {
+/// A field's value, a word or `choice:"text"` with quotes doubled in it: choice, text, and what follows.
+fn field_value(text: &str) -> Option<(&str, String, &str)> {
     let end = text.find([',', ' ', '"']).unwrap_or(text.len());
+    let (choice, word) = text[..end].split_once(':').unwrap_or(("", &text[..end]));
     if !text[end..].starts_with('"') {
-        let word = &text[..end];
-        let word = word.split_once(':').map_or(word, |(_, word)| word);
-        return Some((word.to_owned(), &text[end..]));
+        return Some((choice, word.to_owned(), &text[end..]));
     }
     let mut out = String::new();
     let mut rest = &text[end + 1..];
@@ -161,7 +162,7 @@ fn field_value(text: &str) -> Option<(String, &str)> {
                 out.push('"');
                 rest = more;
             }
-            None => return Some((out, rest)),
+            None => return Some((choice, out, rest)),
         }
     }
 }

@@ -287,6 +287,11 @@ impl<K: Knowledge> Executor<'_, '_, K> {
             let mut delta = RowDelta::default();
             replace_members(column, &mut new.columns[usize::from(column.0)], changes, &mut delta);
             if new.data(column).len() < ty.min as usize {
+                if !K::COMPLETE && self.doubtful.contains(&(table, id)) {
+                    // The row may be collected before anybody looks at its weak references.
+                    self.is_certain = false;
+                    continue;
+                }
                 return Err(self.emptied(table, &id, column, pruned, has_nil));
             }
             let mut references = ReferenceChanges::default();

@@ -445,7 +445,7 @@ pub fn indexed(table: &TableSchema, condition: &Condition) -> Option<(IndexIx, I
     let equal = |column: &ColumnIx| condition.equal_to(Column::Data(*column));
     let declared = table.indexes.iter().map(|columns| columns.iter().map(equal).collect());
     let client = table.client_indexes.iter().map(|index| {
-        let mut key = KeyWriter::new();
+        let mut key = KeyWriter::default();
         for part in &index.parts {
             match part {
                 KeyPart::Column(column) => key.datum(equal(column)?),

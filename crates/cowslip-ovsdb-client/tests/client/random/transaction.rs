@@ -192,12 +192,16 @@ impl<'s> Generator<'s> {
                 Kind::Real => &["+=", "-=", "*=", "/="],
                 _ => &["+=", "-=", "*=", "/=", "%="],
             };
-            let argument = if self.random.one_in(3) && column.key.kind == Kind::Real { "0.5" } else { "" };
-            let argument = match argument {
-                "" => self.random.below(4).to_string(),
-                text => text.to_string(),
+            let mutator = *self.random.of(mutators);
+            // No thirds: the real server prints fifteen digits of a real and takes that for the value. No product of an
+            // integer and zero: it dies of that if the integer is negative.
+            let arguments: &[&str] = match (column.key.kind, mutator) {
+                (Kind::Real, _) => &["0", "1", "2", "0.5"],
+                (_, "*=") => &["1", "2", "-1"],
+                _ => &["0", "1", "2", "3"],
             };
-            return format!(r#"["{name}","{}",{argument}]"#, self.random.of(mutators));
+            let argument = self.random.of(arguments);
+            return format!(r#"["{name}","{mutator}",{argument}]"#);
         }
         let verb = *self.random.of(&["insert", "delete"]);
         let argument = if verb == "delete" && column.value.is_some() && self.random.one_in(2) {
