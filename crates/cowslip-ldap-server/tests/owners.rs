@@ -5,7 +5,7 @@
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
-use cowslip_ldap::message::{MessageId, SearchParameters, decode_request, write_search};
+use cowslip_ldap::message::{Dereference, MessageId, Scope, SearchParameters, decode_request, write_search};
 use cowslip_ldap_server::host::{Job, Progress as WriteProgress, Request, WriteJob};
 use cowslip_ldap_server::meta::{Meta, SCHEMA_OWNERS};
 use cowslip_ldap_server::operations::prepare::{self, Given, Origin};
@@ -51,7 +51,16 @@ fn operations_borrow_the_schema() {
     let mut frame = Vec::new();
     let id = MessageId::new(1).expect("a number");
     let filter = cowslip_ldap::filter::Filter::parse("(&(objectClass=person)(cn=am*))").expect("a filter");
-    write_search(&mut frame, id, &SearchParameters::new("dc=example,dc=com", &filter), &[]);
+    let parameters = SearchParameters {
+        base: "dc=example,dc=com",
+        scope: Scope::Subtree,
+        dereference: Dereference::Never,
+        size_limit: 0,
+        time_limit_s: 0,
+        types_only: false,
+        attributes: &[],
+    };
+    write_search(&mut frame, id, &parameters, &filter, &[]);
     let request = decode_request(&frame, &cowslip_ldap::message::Limits::default()).expect("a request");
     let cowslip_ldap::message::Operation::Search(asked) = &request.operation else { panic!("a search") };
 

@@ -169,7 +169,8 @@ async fn flood(history_bytes_max: usize) -> (Copy, Client, Link) {
     client.resync();
     link.expect("monitor_cancel").await;
     let (request, _) = link.expect("monitor_cond_since").await;
-    let dump = format!("{{\"id\":{request},\"error\":null,\"result\":[false,\"{ZERO}\",{{\"Plain\":{{{rows}}}}}]}}");
+    let dump =
+        format!("{{\"id\":{request},\"error\":null,\"result\":[false,\"{ZERO}\",{{\"Plain\":{{{rows}}}}}]}}");
     link.say_bytes(dump.as_bytes()).await;
     expect_answer(&mut link, "after the dump").await;
     for number in 0..UPDATES {
@@ -198,7 +199,12 @@ async fn cli_10_no_event_of_a_flood_is_lost() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cli_10_who_falls_behind_a_bounded_history_is_told_so() {
     let (copy, client, _link) = flood(1_000_000).await;
-    assert!(copy.lagged > 0 && copy.events < ROWS + CHANGED, "{} events, {} times behind", copy.events, copy.lagged);
+    assert!(
+        copy.lagged > 0 && copy.events < ROWS + CHANGED,
+        "{} events, {} times behind",
+        copy.events,
+        copy.lagged
+    );
     check(&copy, &client);
 }
 

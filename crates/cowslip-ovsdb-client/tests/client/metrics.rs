@@ -4,7 +4,8 @@ use crate::script::Script;
 use crate::support::{SCHEMA, map};
 use cowslip_ovsdb_client::*;
 use metrics::{
-    Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit, set_default_local_recorder,
+    Counter, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit,
+    set_default_local_recorder,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -93,7 +94,8 @@ async fn each_metric_has_the_value_that_it_should() {
     let rows = json!({Uuid::from_u128(3).to_string(): {"insert": held}});
     link.notify("update3", json!([1, ZERO, {"Plain": rows}])).await;
     duplicates.recv().await.unwrap();
-    link.notify("update3", json!([1, ZERO, {"Plain": {Uuid::from_u128(9).to_string(): {"delete": null}}}])).await;
+    link.notify("update3", json!([1, ZERO, {"Plain": {Uuid::from_u128(9).to_string(): {"delete": null}}}]))
+        .await;
     link.expect("monitor_cancel").await;
 
     let counts = client.counts();

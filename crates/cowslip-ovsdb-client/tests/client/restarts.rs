@@ -40,19 +40,13 @@ async fn the_cache_equals_the_real_server_after_each_restart() {
 
 async fn rounds(kind: Kind) {
     let mut peer = Peer::start(kind, SCHEMA).await;
-    let client = peer
-        .builder()
-        .monitor(Monitor::everything())
-        .validation(Validation::All)
-        .connect()
-        .await
-        .unwrap();
+    let client =
+        peer.builder().monitor(Monitor::everything()).validation(Validation::All).connect().await.unwrap();
     let fates: Arc<[Fates; WRITERS]> = Arc::default();
     // Who writes holds it for reading, so that whoever holds it for writing sees nothing in flight.
     let gate = Arc::new(RwLock::new(()));
-    let writers: Vec<_> = (0..WRITERS)
-        .map(|n| tokio::spawn(write(client.clone(), n, fates.clone(), gate.clone())))
-        .collect();
+    let writers: Vec<_> =
+        (0..WRITERS).map(|n| tokio::spawn(write(client.clone(), n, fates.clone(), gate.clone()))).collect();
     let mut unknown = 0;
     for round in 0..ROUNDS {
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -71,7 +71,10 @@ async fn cli_15_what_may_be_missing_is_left_out() {
         let client = peer.builder().monitor(monitor).connect().await.unwrap();
         let State::Live { missing, .. } = client.state() else { panic!() };
         let (table, column) = ("Port".to_string(), "later".to_string());
-        assert_eq!(missing, [Mismatch::Column { table, column }, Mismatch::Table { table: "Queue".to_string() }]);
+        assert_eq!(
+            missing,
+            [Mismatch::Column { table, column }, Mismatch::Table { table: "Queue".to_string() }]
+        );
         // A value that the enum does not know comes back as it was; what the server lacks is not written.
         let mode = Mode::Unrecognized("from_the_future".to_string());
         let port = Port { uuid: Uuid::nil(), name: "p".to_string(), mode: mode.clone(), later: Some(7) };
@@ -96,7 +99,8 @@ async fn cli_15_what_may_be_missing_is_left_out() {
 async fn cli_15_what_may_not_be_missing_is_listed_in_full() {
     for kind in BOTH {
         let peer = Peer::start(kind, SCHEMA).await;
-        let monitor = Monitor::nothing().model::<OldPort>().model::<Mirror>().model::<Port>().table("Nowhere");
+        let monitor =
+            Monitor::nothing().model::<OldPort>().model::<Mirror>().model::<Port>().table("Nowhere");
         let error = peer.builder().monitor(monitor.clone()).connect().await.unwrap_err();
         let ClientError::Schema { mismatches } = &error else { panic!("{kind:?}: {error}") };
         let words: Vec<String> = mismatches.iter().map(ToString::to_string).collect();

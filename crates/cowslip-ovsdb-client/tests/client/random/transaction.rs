@@ -182,7 +182,10 @@ impl<'s> Generator<'s> {
 
     fn mutation(&mut self, scope: &Scope<'_>, table: usize) -> String {
         let mut column = self.random.of(&self.schema.tables[table].columns).clone();
-        while !column.is_mutable && !self.errs(3) && self.schema.tables[table].columns.iter().any(|c| c.is_mutable) {
+        while !column.is_mutable
+            && !self.errs(3)
+            && self.schema.tables[table].columns.iter().any(|c| c.is_mutable)
+        {
             column = self.random.of(&self.schema.tables[table].columns).clone();
         }
         let is_number = column.value.is_none() && matches!(column.key.kind, Kind::Integer | Kind::Real);
@@ -193,9 +196,10 @@ impl<'s> Generator<'s> {
                 _ => &["+=", "-=", "*=", "/=", "%="],
             };
             let mutator = *self.random.of(mutators);
-            // No thirds: the real server prints fifteen digits of a real and takes that for the value. No product of an
-            // integer and zero: it dies of that if the integer is negative.
+            // No thirds: the real server prints fifteen digits of a real and takes that for the value. No product with
+            // zero: of a negative integer it dies, of a negative real it makes a zero that is not equal to zero.
             let arguments: &[&str] = match (column.key.kind, mutator) {
+                (Kind::Real, "*=") => &["1", "2", "0.5"],
                 (Kind::Real, _) => &["0", "1", "2", "0.5"],
                 (_, "*=") => &["1", "2", "-1"],
                 _ => &["0", "1", "2", "3"],
