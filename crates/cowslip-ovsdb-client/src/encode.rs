@@ -224,3 +224,79 @@ fn write_atom(atom: &Atom, names: &Names, out: &mut String) {
         _ => atom.write(out),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cowslip_ovsdb::json::Json;
+    use cowslip_ovsdb::operation::Transaction;
+    use std::sync::Arc;
+
+    const SCHEMA: &str = r#"{"name":"T","tables":{"T":{"columns":{"n":{"type":"integer"},
+        "s":{"type":{"key":"string","min":0,"max":"unlimited"}},"r":{"type":{"key":"real","min":0,"max":1}},
+        "m":{"type":{"key":"string","value":"integer","min":0,"max":"unlimited"}},
+        "self":{"type":{"key":{"type":"uuid","refTable":"T"},"min":0,"max":"unlimited"}}}}}}"#;
+
+    /// Operations that travel as they were taken.
+    const SAME: [&str; 14] = [
+        r#"{"op":"insert","table":"T","row":{"n":1,"s":["set",["a","b"]],"m":["map",[["k",1]]]}}"#,
+        r#"{"op":"insert","table":"T","uuid":"00000000-0000-4000-8000-000000000001","row":{"s":["set",[]],"m":["map",[]]}}"#,
+        r#"{"op":"update","table":"T","where":[["n","<",5],true],"row":{"r":["set",[]],"s":"one"}}"#,
+        r#"{"op":"mutate","table":"T","where":[],"mutations":[["n","+=",1],["s","insert",["set",["a","b"]]]]}"#,
+        r#"{"op":"mutate","table":"T","where":[],"mutations":[["m","insert",["map",[]]],["m","insert",["map",[["k",1]]]]]}"#,
+        r#"{"op":"mutate","table":"T","where":[],"mutations":[["m","delete","k"],["m","delete",["map",[["k",1]]]],["m","delete",["set",[]]]]}"#,
+        r#"{"op":"delete","table":"T","where":[["m","includes",["map",[]]],["m","excludes",["map",[["k",1]]]]]}"#,
+        r#"{"op":"select","table":"T","where":[false],"columns":["_uuid","n"]}"#,
+        r#"{"op":"wait","table":"T","timeout":0,"where":[],"columns":["m","n"],"until":"==","rows":[{"m":["map",[]],"n":1}]}"#,
+        r#"{"op":"wait","table":"T","where":[],"columns":["n"],"until":"!=","rows":[]}"#,
+        r#"{"op":"commit","durable":true}"#,
+        r#"{"op":"abort"}"#,
+        r#"{"op":"comment","comment":"\"quoted\""}"#,
+        r#"{"op":"assert","lock":"l"}"#,
+    ];
+
+    fn schema() -> Arc<Schema> {
+        Arc::new(Schema::parse(SCHEMA.as_bytes()).expect("the test's schema is one"))
+    }
+
+    fn parsed(schema: &Arc<Schema>, text: &str) -> Transaction {
+        let json = Json::parse(text.as_bytes()).expect("the test's text is JSON");
+        let transaction = Transaction::parse(schema, json.as_array().expect("operations"));
+        assert!(transaction.fault.is_none(), "{text}: {:?}", transaction.fault);
+        transaction
+    }
+
+    #[test]
+    fn operations_travel_as_they_are() {
+        let schema = schema();
+        for text in SAME {
+            let operations = parsed(&schema, &format!("[{text}]")).operations;
+            let mut out = String::new();
+            write_operation(&schema, &operations[0], &NO_NAMES, &mut out);
+            assert_eq!(out, text);
+            // Another transaction's names change nothing.
+            out.clear();
+            write_operation(&schema, &operations[0], &Names::from([Uuid::from_u128(9)]), &mut out);
+            assert_eq!(out, text);
+        }
+    }
+
+    #[test]
+    fn new_rows_travel_by_name_wherever_they_stand() {
+        let schema = schema();
+        let text = r#"[{"op":"insert","table":"T","uuid-name":"a","row":{"self":["named-uuid","a"]}},
+            {"op":"mutate","table":"T","where":[["_uuid","==",["named-uuid","a"]]],
+             "mutations":[["self","insert",["set",[["named-uuid","a"]]]]]}]"#;
+        let operations = parsed(&schema, text).operations;
+        let Operation::Insert { uuid, .. } = &operations[0] else { panic!("an insert: {operations:?}") };
+        let names = Names::from([*uuid]);
+        let mut out = String::new();
+        for operation in &operations {
+            write_operation(&schema, operation, &names, &mut out);
+        }
+        let name = format!("row{}", uuid.simple());
+        assert!(!out.contains(&uuid.hyphenated().to_string()), "{out}");
+        assert_eq!(out.matches(&name).count(), 4, "{out}");
+        assert_eq!(out.matches(&format!("[\"named-uuid\",\"{name}\"]")).count(), 3, "{out}");
+    }
+}

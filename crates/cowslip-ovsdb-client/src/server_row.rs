@@ -81,3 +81,90 @@ fn uuid(json: &Json<'static>) -> Option<Uuid> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLUSTER: &str = "00000000-0000-0000-0000-000000000007";
+
+    fn update(rows: &mut ServerRows, text: &str) {
+        rows.update(&Json::parse(text.as_bytes()).expect("the test's text is JSON"));
+    }
+
+    /// What is said of a server whose row has these columns.
+    fn verdict(columns: &str) -> Result<Option<i64>, String> {
+        let mut options = Options::new("T");
+        options.leader_only = true;
+        options.cluster = parse_uuid(CLUSTER);
+        let mut rows = ServerRows::default();
+        update(
+            &mut rows,
+            &format!(
+                r#"{{"Database":{{"1":{{"initial":{{"name":"T"{columns}}}}},"2":{{"initial":{{"name":"U"}}}}}}}}"#
+            ),
+        );
+        rows.check("T", &options, Some(20))
+    }
+
+    fn clustered(connected: bool, leader: bool, cid: &str, index: &str) -> String {
+        format!(
+            r#","model":"clustered","connected":{connected},"leader":{leader},"cid":{cid},"index":{index}"#
+        )
+    }
+
+    /// CLI-14, and what else a row can say.
+    #[test]
+    fn servers_that_will_not_do_are_told_apart() {
+        let ours = format!(r#"["uuid","{CLUSTER}"]"#);
+        let other = r#"["uuid","00000000-0000-0000-0000-000000000008"]"#;
+        let none = r#"["set",[]]"#;
+        let cases = [
+            (String::new(), Ok(None)),
+            (r#","model":"""#.to_string(), Ok(None)),
+            (r#","model":"standalone","connected":false,"leader":false"#.to_string(), Ok(None)),
+            (r#","model":"relay","connected":true,"leader":false"#.to_string(), Ok(None)),
+            (r#","model":"relay","connected":false"#.to_string(), Err("disconnected")),
+            (clustered(true, true, &ours, "20"), Ok(Some(20))),
+            (clustered(true, true, &ours, none), Ok(None)),
+            (clustered(false, true, &ours, "30"), Err("disconnected")),
+            (clustered(true, false, &ours, "30"), Err("leader")),
+            (clustered(true, true, other, "30"), Err("another cluster")),
+            (clustered(true, true, none, "30"), Err("another cluster")),
+            (clustered(true, true, &ours, "10"), Err("behind")),
+        ];
+        for (columns, wanted) in cases {
+            match (verdict(&columns), wanted) {
+                (Ok(index), Ok(wanted)) => assert_eq!(index, wanted, "{columns}"),
+                (Err(reason), Err(word)) => assert!(reason.contains(word), "{columns}: {reason}"),
+                (found, wanted) => panic!("{columns}: {found:?}, not {wanted:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn rows_follow_updates() {
+        let options = Options::new("T");
+        let mut rows = ServerRows::default();
+        let check = |rows: &ServerRows| rows.check("T", &options, None);
+        assert!(check(&rows).expect_err("there is no row").contains("no database T"));
+        update(
+            &mut rows,
+            r#"{"Database":{"1":{"insert":{"name":"T","model":"clustered","connected":true,"index":1}}}}"#,
+        );
+        assert_eq!(check(&rows), Ok(Some(1)));
+        update(&mut rows, r#"{"Database":{"1":{"modify":{"index":2}}},"Other":{}}"#);
+        assert_eq!(check(&rows), Ok(Some(2)));
+        update(&mut rows, r#"{"Database":{"1":{"modify":{"connected":false}}}}"#);
+        assert!(check(&rows).is_err());
+        update(&mut rows, r#"{"Database":{"1":{"delete":null}}}"#);
+        assert!(check(&rows).expect_err("the row is gone").contains("no database T"));
+        // What is no update changes nothing.
+        for text in
+            ["[]", "{}", r#"{"Database":7}"#, r#"{"Database":{"1":7}}"#, r#"{"Database":{"1":{"modify":7}}}"#]
+        {
+            update(&mut rows, text);
+        }
+        assert!(check(&rows).is_err());
+    }
+}
