@@ -220,6 +220,11 @@ impl Path {
         (!above.is_empty()).then(|| Self { parts: above.to_vec(), suffix_rdns: self.suffix_rdns })
     }
 
+    /// The normalised steps, from the suffix on.
+    pub fn steps(&self) -> impl Iterator<Item = &[u8]> {
+        self.parts.iter().map(|part| &**part)
+    }
+
     /// The normalised last step.
     pub fn last(&self) -> &[u8] {
         self.parts.last().map_or(&[], |part| part)

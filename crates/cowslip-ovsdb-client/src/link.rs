@@ -233,7 +233,11 @@ impl<'a> Link<'a> {
     /// Brings a message to the one that it is for.
     fn receive(&mut self, text: &[u8]) -> Result<(), End> {
         let malformed = |reason: String| End::Lost(format!("malformed message: {reason}"));
-        let json = Json::parse(text).map_err(|e| malformed(e.to_string()))?;
+        let json = match text.len() > WHOLE_BYTES_MAX {
+            true => Json::parse_to_depth(text, UPDATE_DEPTH),
+            false => Json::parse(text),
+        };
+        let json = json.map_err(|e| malformed(e.to_string()))?;
         match Message::from_json(json).map_err(|e| malformed(e.to_string()))? {
             Message::Request { method, params, id } => {
                 let (id, mut reply) = (id.to_string(), String::new());
@@ -258,6 +262,11 @@ impl<'a> Link<'a> {
             }
             Message::Reply { id, outcome } => {
                 let Some((place, name)) = route(&id) else { return Ok(()) };
+                let outcome = match (&name, outcome) {
+                    (Name::Text(id), outcome) if id.starts_with("dump-") => outcome,
+                    (_, Ok(result)) => Ok(result.completed().map_err(|e| malformed(e.to_string()))?),
+                    (_, Err(error)) => Err(error.completed().map_err(|e| malformed(e.to_string()))?),
+                };
                 self.with(place, |session| session.reply(name, outcome))
             }
         }

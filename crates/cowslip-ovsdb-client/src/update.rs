@@ -12,6 +12,7 @@ use cowslip_ovsdb::monitor::Dialect;
 use cowslip_ovsdb::row::{Ovsdb, Row, RowDelta};
 use cowslip_ovsdb::schema::{Column, ColumnIx, Schema, TableSchema};
 use cowslip_ovsdb::types::{ColumnType, UNLIMITED};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -67,16 +68,26 @@ pub(crate) fn parse(
         for (id, change) in rows.iter() {
             let Some(id) = parse_uuid(id) else { return impossible(format!("{name}: {id} is no UUID")) };
             let parser = Parser { definition: schema.at(table), table, known };
-            let change = match dialect {
-                Dialect::Plain => parser.plain(change),
-                Dialect::Conditional | Dialect::Since => parser.difference(change),
-            };
+            let change = whole(change).and_then(|change| match dialect {
+                Dialect::Plain => parser.plain(&change),
+                Dialect::Conditional | Dialect::Since => parser.difference(&change),
+            });
             let change =
                 change.map_err(|e| Impossible { reason: format!("{name} row {id}: {}", e.reason) })?;
             updates.push(RowUpdate { table, id, change });
         }
     }
     Ok(updates)
+}
+
+/// A part of an update, parsed now if it was left as text.
+fn whole<'j>(json: &'j Json<'_>) -> Result<Cow<'j, Json<'j>>, Impossible> {
+    match json {
+        Json::Raw(text) => {
+            Json::parse(text.as_bytes()).map(Cow::Owned).map_err(|e| Impossible { reason: e.to_string() })
+        }
+        _ => Ok(Cow::Borrowed(json)),
+    }
 }
 
 struct Parser<'a> {
@@ -108,6 +119,7 @@ impl Parser<'_> {
     }
 
     fn values(&self, json: &Json<'_>, are_differences: bool) -> Result<Values, Impossible> {
+        let json = whole(json)?;
         let Some(object) = json.as_object() else { return impossible("row is no object") };
         let mut values = Vec::with_capacity(object.len());
         for (name, value) in object.iter() {

@@ -32,6 +32,8 @@ pub enum Json<'a> {
     Array(Vec<Json<'a>>),
     /// An object.
     Object(Object<'a>),
+    /// The text of an array or object that was left unparsed: see [`Json::parse_to_depth`].
+    Raw(Cow<'a, str>),
 }
 
 /// An object's members, each key once, in the order of the text.
@@ -124,16 +126,44 @@ impl<'a> Json<'a> {
     /// assert!(Json::parse(b"[1,]").is_err());
     /// ```
     pub fn parse(text: &'a [u8]) -> Result<Json<'a>, JsonError> {
-        let text = std::str::from_utf8(text).map_err(|e| JsonError {
-            offset: e.valid_up_to(),
-            reason: "invalid UTF-8",
-            is_incomplete: e.error_len().is_none(),
-        })?;
-        let mut parser = Parser { text, bytes: text.as_bytes(), at: 0 };
-        parser.space();
-        let value = parser.value(0)?;
-        parser.space();
-        if parser.at < parser.bytes.len() { parser.fail("trailing garbage") } else { Ok(value) }
+        let text = checked(text)?;
+        Parser::new(text, DEPTH_MAX).whole()
+    }
+
+    /// Parses one value of which what lies in more than `depth` brackets is left as text ([`Json::Raw`]), so that a
+    /// large value can be taken apart piece by piece without being in memory as a tree.
+    ///
+    /// # Errors
+    /// As [`Json::parse`]. Of what is left as text only the brackets are looked at.
+    ///
+    /// ```
+    /// use cowslip_ovsdb::json::Json;
+    /// let json = Json::parse_to_depth(b"[1,[2,{}],3]", 1).unwrap();
+    /// assert_eq!(json.as_array().unwrap()[1], Json::Raw("[2,{}]".into()));
+    /// assert_eq!(json.completed(), Json::parse(b"[1,[2,{}],3]"));
+    /// ```
+    pub fn parse_to_depth(text: &'a [u8], depth: usize) -> Result<Json<'a>, JsonError> {
+        Parser::new(checked(text)?, depth).whole()
+    }
+
+    /// The value with everything parsed that was left as text.
+    ///
+    /// # Errors
+    /// What was left is no JSON; offsets are within it.
+    pub fn completed(self) -> Result<Json<'a>, JsonError> {
+        match self {
+            Json::Raw(Cow::Borrowed(text)) => Parser::new(text, DEPTH_MAX).whole(),
+            Json::Raw(Cow::Owned(text)) => Json::parse(text.as_bytes()).map(Json::into_owned),
+            Json::Array(elements) => {
+                elements.into_iter().map(Json::completed).collect::<Result<_, _>>().map(Json::Array)
+            }
+            Json::Object(object) => {
+                let members = object.members.into_iter();
+                let members = members.map(|(key, value)| Ok((key, value.completed()?)));
+                members.collect::<Result<_, _>>().map(|members| Json::Object(Object { members }))
+            }
+            scalar => Ok(scalar),
+        }
     }
 
     /// The string, if it is one.
@@ -166,7 +196,7 @@ impl<'a> Json<'a> {
             Json::Real(r) => r.is_finite(),
             Json::Array(elements) => elements.iter().all(Json::is_finite),
             Json::Object(object) => object.iter().all(|(_, value)| value.is_finite()),
-            Json::Null | Json::Bool(_) | Json::Int(_) | Json::Str(_) => true,
+            Json::Null | Json::Bool(_) | Json::Int(_) | Json::Str(_) | Json::Raw(_) => true,
         }
     }
 
@@ -178,6 +208,7 @@ impl<'a> Json<'a> {
             Json::Int(i) => Json::Int(i),
             Json::Real(r) => Json::Real(r),
             Json::Str(s) => Json::Str(Cow::Owned(s.into_owned())),
+            Json::Raw(text) => Json::Raw(Cow::Owned(text.into_owned())),
             Json::Array(a) => Json::Array(a.into_iter().map(Json::into_owned).collect()),
             Json::Object(o) => Json::Object(Object {
                 members: o
@@ -197,6 +228,7 @@ impl<'a> Json<'a> {
             Json::Int(i) => write_int(out, *i),
             Json::Real(r) => number::write_real(out, *r),
             Json::Str(s) => write_str(out, s),
+            Json::Raw(text) => out.push_str(text),
             Json::Array(elements) => {
                 out.push('[');
                 for (i, element) in elements.iter().enumerate() {
@@ -274,13 +306,35 @@ pub fn write_str(out: &mut String, text: &str) {
     out.push('"');
 }
 
+fn checked(text: &[u8]) -> Result<&str, JsonError> {
+    std::str::from_utf8(text).map_err(|e| JsonError {
+        offset: e.valid_up_to(),
+        reason: "invalid UTF-8",
+        is_incomplete: e.error_len().is_none(),
+    })
+}
+
 struct Parser<'a> {
     text: &'a str,
     bytes: &'a [u8],
     at: usize,
+    /// What lies in more brackets than that is left as text.
+    parsed_depth: usize,
 }
 
 impl<'a> Parser<'a> {
+    fn new(text: &'a str, parsed_depth: usize) -> Self {
+        Parser { text, bytes: text.as_bytes(), at: 0, parsed_depth }
+    }
+
+    /// The one value that the text is.
+    fn whole(mut self) -> Result<Json<'a>, JsonError> {
+        self.space();
+        let value = self.value(0)?;
+        self.space();
+        if self.at < self.bytes.len() { self.fail("trailing garbage") } else { Ok(value) }
+    }
+
     fn fail<T>(&self, reason: &'static str) -> Result<T, JsonError> {
         Err(JsonError { offset: self.at, reason, is_incomplete: self.at >= self.bytes.len() })
     }
@@ -298,6 +352,7 @@ impl<'a> Parser<'a> {
     fn value(&mut self, depth: usize) -> Result<Json<'a>, JsonError> {
         match self.peek() {
             b'"' => Ok(Json::Str(self.string()?)),
+            b'[' | b'{' if depth == self.parsed_depth => self.raw(depth),
             b'[' => self.array(depth + 1),
             b'{' => self.object(depth + 1),
             b'-' | b'0'..=b'9' => self.number(),
@@ -316,6 +371,38 @@ impl<'a> Parser<'a> {
         }
         self.at += word.len();
         Ok(value)
+    }
+
+    /// Passes over a bracketed value.
+    fn raw(&mut self, depth: usize) -> Result<Json<'a>, JsonError> {
+        let (start, mut open) = (self.at, 0);
+        loop {
+            let Some(byte) = self.bytes.get(self.at) else { return self.fail("a bracket is not closed") };
+            self.at += 1;
+            match byte {
+                b'[' | b'{' if depth + open == DEPTH_MAX => return self.fail("nested too deeply"),
+                b'[' | b'{' => open += 1,
+                b']' | b'}' => open -= 1,
+                b'"' => self.pass_string()?,
+                _ => {}
+            }
+            if open == 0 {
+                return Ok(Json::Raw(Cow::Borrowed(&self.text[start..self.at])));
+            }
+        }
+    }
+
+    /// Passes over the rest of a string.
+    fn pass_string(&mut self) -> Result<(), JsonError> {
+        loop {
+            let end = memchr::memchr2(b'"', b'\\', &self.bytes[self.at..]);
+            let Some(end) = end else { return self.fail("unterminated string") };
+            self.at += end + 1;
+            if self.bytes[self.at - 1] == b'"' {
+                return Ok(());
+            }
+            self.at = (self.at + 1).min(self.bytes.len());
+        }
     }
 
     fn array(&mut self, depth: usize) -> Result<Json<'a>, JsonError> {

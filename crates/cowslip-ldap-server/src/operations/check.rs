@@ -9,7 +9,7 @@ use cowslip_ldap::schema::{AttributeTypeId, EntryError, ObjectClassId};
 
 use super::refusal::Refusal;
 use super::write::shown;
-use crate::entry::{EntryDelta, StoredEntry};
+use crate::entry::{Attributes, EntryDelta, StoredEntry, Value};
 use crate::meta::Meta;
 
 /// Checks that attributes of one value have no more.
@@ -75,6 +75,25 @@ fn check_touched(meta: &Meta, entry: &StoredEntry, delta: &EntryDelta) -> Result
         }
     }
     Ok(())
+}
+
+/// Checks all of an entry that is stored: its classes, which attributes it has, how many values, and their syntax.
+///
+/// # Errors
+/// The first thing that the schema does not allow.
+pub fn check_stored(meta: &Meta, entry: &StoredEntry) -> Result<(), Refusal> {
+    let everything = EntryDelta::between(&StoredEntry { attributes: Attributes::default(), special: None, ..entry.clone() }, entry);
+    check_counts(meta, entry, &everything)?;
+    for attribute in &everything.0 {
+        let kind = meta.schema.attribute_type(attribute.kind);
+        for value in attribute.added.iter().filter_map(Value::text) {
+            kind.syntax.check(value, &meta.schema).map_err(|error| {
+                let message = format!("{}: {} is no value of its syntax: {error}", kind.name(), shown(value));
+                Refusal::new(ResultCode::InvalidAttributeSyntax, message)
+            })?;
+        }
+    }
+    check_classes(meta, None, entry, &everything)
 }
 
 /// The structural class of an entry, if its classes have one.

@@ -3,7 +3,7 @@
 //! A worker turns a request into a [`plan`]; the committer runs it ([`write`]) on a draft, which ends with the checks of
 //! [`check`], [`integrity`] and [`uniqueness`]. A [`Refusal`] leaves nothing behind.
 
-pub use check::structural_class;
+pub use check::{check_stored, structural_class};
 pub use plan::{
     AddPlan, Brought, ChangeKind, ModifyPlan, Plan, PlannedAttribute, PlannedValue, RenamePlan, SchemaPlan,
 };

@@ -86,19 +86,35 @@ fn add(draft: &mut Draft<'_, Directory>, plan: &AddPlan, now: &mut Circumstances
         Some(path) => found(draft, &path)?,
         None => NO_ENTRY,
     };
-    let meta: &Meta = draft.meta();
-    let none = Attributes::default();
-    let mut edit = EntryEdit::of(&none, None, |kind, value: &[u8]| meta.value_key(kind, value));
-    for attribute in &plan.attributes {
-        let values = resolved(draft, attribute);
-        edit.replace(attribute.kind, &attribute.options, meta.is_reference(attribute.kind), &values);
-    }
-    let (attributes, special, delta) = edit.finish().unwrap_or_default();
+    let entry = new_entry(draft.meta(), plan, parent, now, |attribute| resolved(draft, attribute))?;
     *now.last_number = now
         .last_number
         .checked_add(1)
         .ok_or_else(|| Refusal::new(ResultCode::AdminLimitExceeded, "all entry numbers are used up"))?;
     let number = RecordNumber(*now.last_number);
+    draft.put(ENTRIES, number, Arc::new(entry), EntryDelta::default());
+    settle_names(draft, &plan.path, now)
+}
+
+/// The entry that an add makes, if the schema lets it. `values` gives an attribute's values with the entries that they
+/// name.
+///
+/// # Errors
+/// `constraintViolation` or `objectClassViolation`.
+pub(crate) fn new_entry(
+    meta: &Meta,
+    plan: &AddPlan,
+    parent: EntryNumber,
+    now: &Circumstances<'_>,
+    values: impl Fn(&PlannedAttribute) -> Vec<Incoming>,
+) -> Result<StoredEntry, Refusal> {
+    let none = Attributes::default();
+    let mut edit = EntryEdit::of(&none, None, |kind, value: &[u8]| meta.value_key(kind, value));
+    for attribute in &plan.attributes {
+        let is_reference = meta.is_reference(attribute.kind);
+        edit.replace(attribute.kind, &attribute.options, is_reference, &values(attribute));
+    }
+    let (attributes, special, delta) = edit.finish().unwrap_or_default();
     let brought = &plan.brought;
     let entry = StoredEntry {
         parent,
@@ -114,8 +130,7 @@ fn add(draft: &mut Draft<'_, Directory>, plan: &AddPlan, now: &mut Circumstances
     };
     check_counts(meta, &entry, &delta)?;
     check_classes(meta, None, &entry, &delta)?;
-    draft.put(ENTRIES, number, Arc::new(entry), EntryDelta::default());
-    settle_names(draft, &plan.path, now)
+    Ok(entry)
 }
 
 fn delete(draft: &mut Draft<'_, Directory>, path: &Path, now: &mut Circumstances<'_>) -> Result<(), Refusal> {

@@ -9,6 +9,7 @@ pub use computed::{RootDse, root_dse, subschema};
 pub use execute::{Limits, Progress, Search};
 pub use planner::{Explanation, candidates};
 pub use select::Selection;
+pub(crate) use select::described;
 pub use view::{Context, View};
 
 mod compare;

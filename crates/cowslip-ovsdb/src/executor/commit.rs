@@ -115,7 +115,10 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                         }
                         _ if *count < 0
                             || self.draft.record(reference.table, &reference.target).is_some() => {}
-                        _ if !K::COMPLETE && !self.knowledge.has_all_rows(reference.table) => {
+                        _ if !K::COMPLETE
+                            && (!self.knowledge.has_all_rows(reference.table)
+                                || self.vague.contains(&(table, *id))) =>
+                        {
                             is_certain = false;
                             doubtful.push((table, *id));
                         }
@@ -178,7 +181,8 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                 .take_while(|(referrer, _)| referrer.strength == Strength::Strong)
                 .any(|(referrer, _)| {
                     let source = (referrer.table, referrer.source);
-                    source != (table, id) && (K::COMPLETE || !self.doubtful.contains(&source))
+                    let is_certain = !self.doubtful.contains(&source) && !self.vague.contains(&source);
+                    source != (table, id) && (K::COMPLETE || is_certain)
                 });
             if is_kept {
                 continue;

@@ -116,6 +116,7 @@ pub fn execute<K: Knowledge>(
         is_certain: true,
         sees_right: true,
         doubtful: BTreeSet::new(),
+        vague: BTreeSet::new(),
         suspects: Vec::new(),
         conflict: None,
     };
@@ -186,6 +187,9 @@ struct Executor<'a, 'r, K: Knowledge> {
     /// Rows that the server may collect or prune for reasons that are not known: the keys they hold are neither taken
     /// nor free.
     doubtful: BTreeSet<(TableIx, Uuid)>,
+    /// Rows that were there before, with a column that is not known and was mutated: what it refers to now, by what this
+    /// transaction gave it before, is not certain.
+    vague: BTreeSet<(TableIx, Uuid)>,
     /// Changed rows that may be again as they were before the transaction. A row that was changed once is another one.
     suspects: Vec<(TableIx, Uuid)>,
     conflict: Option<Conflict<Ovsdb>>,
@@ -327,8 +331,9 @@ impl<K: Knowledge> Executor<'_, '_, K> {
             let mut delta = RowDelta::default();
             for mutation in mutations {
                 let column = mutation.column;
-                if !self.knows_column(table, column) {
+                if !self.knows_column(table, column) && !is_new(&self.draft, table, &id) {
                     self.is_certain = false;
+                    self.vague.insert((table, id));
                     continue;
                 }
                 let value = new.as_ref().unwrap_or(&row).data(column);
@@ -463,6 +468,11 @@ pub fn indexed(table: &TableSchema, condition: &Condition) -> Option<(IndexIx, I
 /// A version for a changed row. Only a server's are ever seen.
 fn fresh_version<K: Knowledge>() -> Uuid {
     if K::COMPLETE { Uuid::new_v4() } else { Uuid::nil() }
+}
+
+/// Whether this transaction inserted the row, so that all its columns are known.
+fn is_new(draft: &Draft<'_, Ovsdb>, table: TableIx, id: &Uuid) -> bool {
+    draft.touched_record(table, id).is_some_and(|touched| touched.first.is_none())
 }
 
 fn project(id: &Uuid, row: &Row, columns: &[Column]) -> Vec<Datum> {
