@@ -156,15 +156,21 @@ fn submit(service: &Service, plan: Plan) {
     answer.recv().expect("an answer").expect("a success");
 }
 
-fn modifier(service: &Service, number: usize, mut look_up: Box<dyn FnMut() -> u32 + Send>) -> Box<dyn FnMut() -> u32 + Send> {
+fn modifier(
+    service: &Service,
+    number: usize,
+    mut look_up: Box<dyn FnMut() -> u32 + Send>,
+) -> Box<dyn FnMut() -> u32 + Send> {
     let (service, reader) = (service.clone(), service.reader());
     let mut state = number as u64 + 1;
     Box::new(move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let person = 1 + (state >> 33) as usize % PEOPLE;
-        let (dn, value) = (format!("uid=user.{person},ou=People,dc=example,dc=com"), format!("{:012}", state >> 24));
+        let (dn, value) =
+            (format!("uid=user.{person},ou=People,dc=example,dc=com"), format!("{:012}", state >> 24));
         let sum = look_up();
-        let given = |name: &'static str| Given { description: name.as_bytes(), values: vec![value.as_bytes()] };
+        let given =
+            |name: &'static str| Given { description: name.as_bytes(), values: vec![value.as_bytes()] };
         let changes = [(ChangeKind::Replace, given("street")), (ChangeKind::Replace, given("description"))];
         let plan = prepare::modify(dn.as_bytes(), &changes, reader.root().meta()).expect("a plan");
         submit(&service, plan);
@@ -179,7 +185,9 @@ fn main() {
     let service = directory();
     let owners = (0..Schema::standard().attribute_type_count()).map(|_| AtomicU64::new(0)).collect();
     let ways: [Arc<dyn Fn() -> (&'static str, Box<dyn FnMut() -> u32 + Send>)>; 3] = {
-        fn way<S: Sharing + 'static>(sharing: S) -> Arc<dyn Fn() -> (&'static str, Box<dyn FnMut() -> u32 + Send>)> {
+        fn way<S: Sharing + 'static>(
+            sharing: S,
+        ) -> Arc<dyn Fn() -> (&'static str, Box<dyn FnMut() -> u32 + Send>)> {
             let sharing = Arc::new(sharing);
             Arc::new(move || (sharing.name(), Arc::clone(&sharing).worker()))
         }
@@ -192,7 +200,9 @@ fn main() {
     println!("eight look-ups of attribute types, millions per second in all; {cores} cores");
     table(cores, &ways, |way, threads| rate(threads, time, |_| way().1) / 1e6);
     println!("\nmodifies of a directory in memory, thousands per second in all");
-    table(cores, &ways, |way, threads| rate(threads, time, |number| modifier(&service, number, way().1)) / 1e3);
+    table(cores, &ways, |way, threads| {
+        rate(threads, time, |number| modifier(&service, number, way().1)) / 1e3
+    });
     service.shutdown().expect("a clean end");
 }
 

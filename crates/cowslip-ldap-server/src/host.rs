@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -109,6 +109,7 @@ pub struct DirectoryHost {
     server: u16,
     changes_max: usize,
     tasks: Option<Sender<Task>>,
+    planned_again: Arc<AtomicU64>,
 }
 
 /// How a directory numbers and bounds its changes.
@@ -135,7 +136,12 @@ impl DirectoryHost {
         tasks: Option<Sender<Task>>,
     ) -> Self {
         let HostOptions { server, changes_max } = options;
-        Self { last_number, last_csn_us, server, changes_max, tasks }
+        Self { last_number, last_csn_us, server, changes_max, tasks, planned_again: Arc::default() }
+    }
+
+    /// How many writes were planned again because the rules had changed; for who wants to look at it.
+    pub fn planned_again(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.planned_again)
     }
 
     fn write(&mut self, mut job: WriteJob, batch: &mut Batch<'_, Directory>) {
@@ -160,6 +166,7 @@ impl DirectoryHost {
             && let Request::Message(message, plan) = &job.request
         {
             job.plan = plan(message, meta)?;
+            self.planned_again.fetch_add(1, Ordering::Relaxed);
         }
         let now_us = now_us();
         let csn_us = now_us.max(self.last_csn_us + 1);

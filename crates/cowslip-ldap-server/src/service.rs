@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -91,6 +92,7 @@ pub enum ServiceError {
 pub struct Service {
     pipeline: Pipeline<Directory, DirectoryHost>,
     indexing: Arc<Mutex<Option<JoinHandle<()>>>>,
+    planned_again: Arc<AtomicU64>,
 }
 
 impl fmt::Debug for Service {
@@ -160,6 +162,7 @@ impl Service {
         let last_number = last_number.max(root.meta().last_number());
         let (tasks, to_do) = channel();
         let host = DirectoryHost::new(last_number, last_csn_us, options.host, Some(tasks));
+        let planned_again = host.planned_again();
         let feed = Feed::new(HISTORY_BYTES, root.generation(), position);
         let pipeline_options = PipelineOptions { name: "directory".to_owned(), ..PipelineOptions::default() };
         let pipeline = Pipeline::start(root, feed, journal, host, pipeline_options)?;
@@ -167,7 +170,7 @@ impl Service {
         let own = pipeline.clone();
         let thread = std::thread::Builder::new().name("directory-index".to_owned());
         let thread = thread.spawn(move || indexing::run(&to_do, &own))?;
-        Ok(Self { pipeline, indexing: Arc::new(Mutex::new(Some(thread))) })
+        Ok(Self { pipeline, indexing: Arc::new(Mutex::new(Some(thread))), planned_again })
     }
 
     /// The newest root. For each operation of a worker a [`Reader`] is better.
@@ -183,6 +186,11 @@ impl Service {
     /// The pipeline: its feed and its publication.
     pub fn pipeline(&self) -> &Pipeline<Directory, DirectoryHost> {
         &self.pipeline
+    }
+
+    /// How many writes were planned again, because schema or rules changed between their reading and their turn.
+    pub fn planned_again(&self) -> u64 {
+        self.planned_again.load(Ordering::Relaxed)
     }
 
     /// Queues a job.

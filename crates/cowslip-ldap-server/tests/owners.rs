@@ -71,7 +71,8 @@ fn operations_borrow_the_schema() {
         let given = Given { description: b"description", values: vec![value.as_bytes()] };
         write(&service, |meta| prepare::modify(AMY, &[(ChangeKind::Replace, given.clone())], meta));
         let root = reader.root();
-        let mut search = Search::new(&root, asked, Limits::default(), false, &RootDse::default()).expect("a search");
+        let mut search =
+            Search::new(&root, asked, Limits::default(), false, &RootDse::default()).expect("a search");
         let mut out = Vec::new();
         while search.step(&root, id, 100, 1 << 20, &mut out) == Progress::More {}
         assert_eq!(search.answered(), 1);

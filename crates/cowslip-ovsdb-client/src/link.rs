@@ -26,6 +26,14 @@ const READ_BYTES: usize = 64 << 10;
 /// How many bytes of requests are given to the socket at once; what is behind them has not left for certain.
 const WRITE_BYTES_MAX: usize = 256 << 10;
 
+/// Larger messages are not parsed as a whole: the rows of a dump, as a tree, take several times the memory of its text
+/// and leave the processor's caches before they are looked at.
+const WHOLE_BYTES_MAX: usize = 64 << 10;
+
+/// How many brackets lie around the change of a row in most updates and dumps: those of the message, of its parameters
+/// or result, of the tables and of the table.
+const UPDATE_DEPTH: usize = 4;
+
 /// How long is waited for the reason of a broken connection, and for a TLS connection's end in good order.
 const FAREWELL_MAX: Duration = Duration::from_millis(500);
 
@@ -258,6 +266,13 @@ impl<'a> Link<'a> {
                 // The identifier is read apart from the parameters, which go on as a whole.
                 let Some(id) = params.first().cloned() else { return Ok(()) };
                 let Some((place, name)) = route(&id) else { return Ok(()) };
+                let params = match name {
+                    Name::Number(_) => params,
+                    Name::Text(_) => {
+                        let whole = params.into_iter().map(Json::completed).collect::<Result<_, _>>();
+                        whole.map_err(|e| malformed(e.to_string()))?
+                    }
+                };
                 self.with(place, |session| session.notification(&method, name, params))
             }
             Message::Reply { id, outcome } => {

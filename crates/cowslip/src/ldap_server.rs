@@ -104,7 +104,7 @@ async fn serve(args: &Args) -> Result<(), String> {
     }
     tracing::info!("cowslip {} is ready", env!("CARGO_PKG_VERSION"));
     stop.await;
-    tracing::info!("stopping");
+    tracing::info!(planned_again = server.service().planned_again(), "stopping");
     server.stop().await.map_err(|e| e.to_string())
 }
 

@@ -82,7 +82,10 @@ fn check_touched(meta: &Meta, entry: &StoredEntry, delta: &EntryDelta) -> Result
 /// # Errors
 /// The first thing that the schema does not allow.
 pub fn check_stored(meta: &Meta, entry: &StoredEntry) -> Result<(), Refusal> {
-    let everything = EntryDelta::between(&StoredEntry { attributes: Attributes::default(), special: None, ..entry.clone() }, entry);
+    let everything = EntryDelta::between(
+        &StoredEntry { attributes: Attributes::default(), special: None, ..entry.clone() },
+        entry,
+    );
     check_counts(meta, entry, &everything)?;
     for attribute in &everything.0 {
         let kind = meta.schema.attribute_type(attribute.kind);

@@ -136,7 +136,12 @@ impl Selection {
 
 /// The description of an attribute as answers have it: the schema's name, options, and `;binary` where the syntax wants
 /// it (RFC 4522).
-pub(crate) fn described<'n>(name: &'n mut String, kind: AttributeTypeId, options: &str, schema: &Schema) -> &'n str {
+pub(crate) fn described<'n>(
+    name: &'n mut String,
+    kind: AttributeTypeId,
+    options: &str,
+    schema: &Schema,
+) -> &'n str {
     let definition = schema.attribute_type(kind);
     name.clear();
     name.push_str(definition.name());

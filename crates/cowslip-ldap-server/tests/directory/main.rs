@@ -1,4 +1,7 @@
 //! Writes on a directory, in memory and in a folder that is opened again.
 
+mod filters;
+mod random;
+mod scan;
 mod support;
 mod writes;
