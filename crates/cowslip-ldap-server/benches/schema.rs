@@ -184,10 +184,8 @@ fn main() {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let service = directory();
     let owners = (0..Schema::standard().attribute_type_count()).map(|_| AtomicU64::new(0)).collect();
-    let ways: [Arc<dyn Fn() -> (&'static str, Box<dyn FnMut() -> u32 + Send>)>; 3] = {
-        fn way<S: Sharing + 'static>(
-            sharing: S,
-        ) -> Arc<dyn Fn() -> (&'static str, Box<dyn FnMut() -> u32 + Send>)> {
+    let ways: [Way; 3] = {
+        fn way<S: Sharing + 'static>(sharing: S) -> Way {
             let sharing = Arc::new(sharing);
             Arc::new(move || (sharing.name(), Arc::clone(&sharing).worker()))
         }

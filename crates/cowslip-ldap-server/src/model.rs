@@ -124,7 +124,7 @@ fn each(step: &Step<'_, Directory>, out: &mut KeyChanges<Key>, keys: impl Fn(&St
 }
 
 /// The key of an entry in the index of names. An RDN that cannot be normalised was never let in.
-fn name_key(schema: &Schema, parent: EntryNumber, rdn: &str) -> Key {
+pub(crate) fn name_key(schema: &Schema, parent: EntryNumber, rdn: &str) -> Key {
     let dn = cowslip_ldap::dn::Dn::parse(rdn.as_bytes()).ok();
     match dn.and_then(|dn| normalized_name(&dn, schema).ok()) {
         Some(normalized) => child_key(parent, &normalized),

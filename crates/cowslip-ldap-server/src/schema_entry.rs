@@ -88,7 +88,7 @@ pub fn change(
     };
     let modifications: Vec<SchemaModification<'_>> = plan.modifications().collect();
     let changes = SchemaChange::from_modifications(&modifications).map_err(|error| refused(&error))?;
-    let usage = InUse { draft, meta: meta };
+    let usage = InUse { draft, meta };
     let schema = meta.schema.apply(&changes, &usage).map_err(|error| refused(&error))?;
     let standard = Schema::standard();
     let mut edit = EntryEdit::new(&entry, |kind, value: &[u8]| meta.value_key(kind, value));

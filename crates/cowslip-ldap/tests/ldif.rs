@@ -96,9 +96,7 @@ fn l077_values_that_need_base64() {
     }
 }
 
-#[test]
-fn records_of_all_kinds_are_read() {
-    let text = "\
+const RECORDS: &str = "\
 # a comment
 #  that goes
  on
@@ -146,7 +144,11 @@ changetype: moddn
 newRDN: cn=f
 deleteOldRDN: 0
 newSuperior: dc=y";
-    let records: Vec<LdifRecord> = read(text).into_iter().map(|record| record.expect("a record")).collect();
+
+#[test]
+fn records_of_all_kinds_are_read() {
+    let records: Vec<LdifRecord> =
+        read(RECORDS).into_iter().map(|record| record.expect("a record")).collect();
     let lines: Vec<u64> = records.iter().map(|record| record.line).collect();
     assert_eq!(lines, [6, 13, 20, 24, 38, 43]);
     let body = attributes(&records[0].body);

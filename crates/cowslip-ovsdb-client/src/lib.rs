@@ -8,23 +8,15 @@
 //! ```
 //! use cowslip_ovsdb_client::{Client, Filter, IntoDatum, Monitor};
 //!
-//! # async fn server() -> (cowslip_ovsdb_server::Server, tempfile::TempDir, String) {
-//! #     use cowslip_net::address::{Endpoint, Remote};
-//! #     let schema = br#"{"name":"Net","tables":{
-//! #       "Switch":{"isRoot":true,"columns":{"name":{"type":"string"},
-//! #         "ports":{"type":{"key":{"type":"uuid","refTable":"Port"},"min":0,"max":"unlimited"}}}},
-//! #       "Port":{"columns":{"name":{"type":"string"},
-//! #         "ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}}"#;
-//! #     let server = cowslip_ovsdb_server::Server::start(Default::default()).await.unwrap();
-//! #     server.add_memory(cowslip_ovsdb::schema::Schema::parse(schema).unwrap()).await.unwrap();
-//! #     let directory = tempfile::tempdir().unwrap();
-//! #     let socket = directory.path().join("sock");
-//! #     server.add_remote(&Remote::Listen(Endpoint::Unix(socket.clone()))).await.unwrap();
-//! #     (server, directory, format!("unix:{}", socket.display()))
-//! # }
 //! # let runtime = tokio::runtime::Runtime::new().unwrap();
 //! # runtime.block_on(async {
-//! # let (_server, _directory, endpoint) = server().await;
+//! # let schema = r#"{"name":"Net","tables":{
+//! #     "Switch":{"isRoot":true,"columns":{"name":{"type":"string"},
+//! #       "ports":{"type":{"key":{"type":"uuid","refTable":"Port"},"min":0,"max":"unlimited"}}}},
+//! #     "Port":{"columns":{"name":{"type":"string"},
+//! #       "ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}}"#;
+//! # let server = cowslip_ovsdb_server::testing::TestServer::in_memory(schema).await?;
+//! # let endpoint = server.address();
 //! let client = Client::builder("Net")
 //!     .endpoint(&endpoint) // such as "unix:/run/ovn/ovnnb_db.sock" or "tcp:192.0.2.1:6641"
 //!     .monitor(Monitor::everything())
@@ -59,20 +51,12 @@
 //!
 //! ```
 //! use cowslip_ovsdb_client::*;
-//! # async fn server() -> (cowslip_ovsdb_server::Server, tempfile::TempDir, String) {
-//! #     use cowslip_net::address::{Endpoint, Remote};
-//! #     let schema = br#"{"name":"Net","tables":{"Port":{"isRoot":true,"columns":{"name":{"type":"string"},
-//! #         "ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}}"#;
-//! #     let server = cowslip_ovsdb_server::Server::start(Default::default()).await.unwrap();
-//! #     server.add_memory(cowslip_ovsdb::schema::Schema::parse(schema).unwrap()).await.unwrap();
-//! #     let directory = tempfile::tempdir().unwrap();
-//! #     let socket = directory.path().join("sock");
-//! #     server.add_remote(&Remote::Listen(Endpoint::Unix(socket.clone()))).await.unwrap();
-//! #     (server, directory, format!("unix:{}", socket.display()))
-//! # }
 //! # let runtime = tokio::runtime::Runtime::new().unwrap();
 //! # runtime.block_on(async {
-//! # let (_server, _directory, endpoint) = server().await;
+//! # let schema = r#"{"name":"Net","tables":{"Port":{"isRoot":true,"columns":{"name":{"type":"string"},
+//! #       "ids":{"type":{"key":"string","value":"string","min":0,"max":"unlimited"}}}}}}"#;
+//! # let server = cowslip_ovsdb_server::testing::TestServer::in_memory(schema).await?;
+//! # let endpoint = server.address();
 //! let client = Client::builder("Net")
 //!     .endpoint(&endpoint)
 //!     .monitor(Monitor::everything())

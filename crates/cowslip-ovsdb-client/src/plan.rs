@@ -237,10 +237,10 @@ impl Known {
         let declared = definition.indexes.len();
         let client = self.table(table)?.index_names.iter().position(|n| **n == *name).map(|i| i + declared);
         let at = client.or_else(|| {
-            let joined = |columns: &Vec<ColumnIx>| {
-                columns.iter().map(|c| &*definition.data(*c).name).collect::<Vec<_>>().join(",")
+            let names = |columns: &Vec<ColumnIx>| {
+                columns.iter().map(|c| &*definition.data(*c).name).eq(name.split(','))
             };
-            definition.indexes.iter().position(|columns| joined(columns) == name)
+            definition.indexes.iter().position(names)
         })?;
         Some(IndexIx(at as u16))
     }

@@ -242,7 +242,7 @@ async fn typed_conditions_find_rows() {
     assert_eq!(names(&client, &S::LABELS.excludes(&labels)).len(), 0);
     let b: Switch = client.snapshot().find_models(&S::VLAN.equal(Some(5))).expect("switches").remove(0);
     let by_uuid = Where::row(Ref::<Switch>::new(b.uuid));
-    assert_eq!(client.snapshot().explain("Switch", &by_uuid.filter()), Ok(Explanation::ByUuid));
+    assert_eq!(client.snapshot().explain("Switch", by_uuid.filter()), Ok(Explanation::ByUuid));
     assert_eq!(names(&client, &by_uuid), ["b"]);
     assert_eq!(names(&client, &S::UUID.equal(b.uuid)), ["b"]);
     let lacking = client.snapshot().find_models(&S::FUTURE.equal(None));

@@ -62,7 +62,7 @@ struct Columns {
     /// The columns below [`Columns::LOW`], a bit for each.
     low: u64,
     /// The others.
-    high: Option<Box<BTreeSet<ColumnIx>>>,
+    high: BTreeSet<ColumnIx>,
 }
 
 impl Columns {
@@ -71,14 +71,14 @@ impl Columns {
     fn insert(&mut self, column: ColumnIx) {
         match column.0 < Self::LOW {
             true => self.low |= 1 << column.0,
-            false => drop(self.high.get_or_insert_default().insert(column)),
+            false => drop(self.high.insert(column)),
         }
     }
 
     fn contains(&self, column: ColumnIx) -> bool {
         match column.0 < Self::LOW {
             true => self.low >> column.0 & 1 == 1,
-            false => self.high.as_ref().is_some_and(|high| high.contains(&column)),
+            false => self.high.contains(&column),
         }
     }
 
@@ -89,11 +89,11 @@ impl Columns {
             rest &= rest.wrapping_sub(1);
             (lowest < u64::BITS).then_some(ColumnIx(lowest as u16))
         });
-        low.chain(self.high.iter().flat_map(|high| high.iter().copied()))
+        low.chain(self.high.iter().copied())
     }
 
     fn is_empty(&self) -> bool {
-        self.low == 0 && self.high.is_none()
+        self.low == 0 && self.high.is_empty()
     }
 }
 

@@ -8,6 +8,7 @@
 mod bench;
 mod codegen;
 mod environment;
+mod ldap;
 mod ldap_server;
 mod ovsdb_client;
 mod ovsdb_server;
@@ -42,6 +43,8 @@ enum Command {
     OvsdbTool(ovsdb_tool::Args),
     /// Serve an LDAP directory from a folder
     LdapServer(ldap_server::Args),
+    /// Tools of the directory: LDIF in and out, checks, schema, indexes
+    Ldap(ldap::Args),
     /// Write Rust models of an OVSDB schema's tables
     Codegen(codegen::Args),
     /// Measure an OVSDB server against the installed one of Open vSwitch
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Command::OvsdbClient(args) => ovsdb_client::main(args),
         Command::OvsdbTool(args) => ovsdb_tool::main(args),
         Command::LdapServer(args) => ldap_server::main(args),
+        Command::Ldap(args) => ldap::main(args),
         Command::Codegen(args) => codegen::main(args),
         Command::Bench(args) => bench::main(args),
     }

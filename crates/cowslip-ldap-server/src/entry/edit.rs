@@ -364,8 +364,11 @@ fn kept_first(before: &[Arc<[u8]>], now: Vec<Arc<[u8]>>) -> Vec<Arc<[u8]>> {
     kept.chain(new).collect()
 }
 
+/// An attribute's type and options, and its values from now on.
+type Rewritten = (AttributeTypeId, Box<str>, Vec<Arc<[u8]>>);
+
 /// The attributes with some of them given new values; an empty list takes one away.
-fn rewritten(base: &Attributes, changed: &[(AttributeTypeId, Box<str>, Vec<Arc<[u8]>>)]) -> Attributes {
+fn rewritten(base: &Attributes, changed: &[Rewritten]) -> Attributes {
     let mut writer = AttributesWriter::with_capacity(base.bytes() + 64);
     let mut changed = changed.iter().peekable();
     for attribute in base.iter() {

@@ -13,10 +13,10 @@ pub struct Rejection {
     pub reason: String,
 }
 
-/// How many access rules are listed one by one; the others are counted only.
+/// How many attributes with access rules are listed one by one; the values of the others are counted only.
 pub const ACCESS_RULES_LISTED_MAX: usize = 100;
 
-/// A value that says who may do what and that this server does not enforce.
+/// An attribute that says who may do what and that this server does not enforce.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessRule {
     /// Where the record begins that has it, the first line being 1.
@@ -25,6 +25,8 @@ pub struct AccessRule {
     pub dn: String,
     /// The attribute.
     pub attribute: String,
+    /// How many values of it.
+    pub values: u64,
 }
 
 /// What became of a file's records. Every record is counted once: `read` is `imported` plus `rejected`.
@@ -62,7 +64,7 @@ impl ImportReport {
         self.access_rule_count += values as u64;
         if self.access_rules.len() < ACCESS_RULES_LISTED_MAX {
             let (dn, attribute) = (dn.to_owned(), attribute.to_owned());
-            self.access_rules.push(AccessRule { line, dn, attribute });
+            self.access_rules.push(AccessRule { line, dn, attribute, values: values as u64 });
         }
     }
 }

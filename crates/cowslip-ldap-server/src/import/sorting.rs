@@ -17,7 +17,7 @@ use crate::operations::prepare::Given;
 use crate::search::view::is_computed;
 
 /// By which another server keeps its own books: numbers in its database, its replication, its statistics.
-const BOOKKEEPING: [&str; 22] = [
+const BOOKKEEPING: [&str; 21] = [
     "entryid",
     "parentid",
     "entryusn",
@@ -27,7 +27,6 @@ const BOOKKEEPING: [&str; 22] = [
     "nsParentUniqueId",
     "nsTombstoneCSN",
     "nsRole",
-    "nsRoleDN",
     "ancestorid",
     "tombstoneNumSubordinates",
     "internalCreatorsName",
@@ -149,7 +148,9 @@ impl Sorter<'_> {
             AttributeTypeId::ENTRY_UUID => {
                 set(&mut brought.uuid, text().and_then(|text| Uuid::parse_str(text).ok()))
             }
-            AttributeTypeId::ENTRY_CSN => set(&mut brought.csn, text().and_then(|text| text.parse::<Csn>().ok())),
+            AttributeTypeId::ENTRY_CSN => {
+                set(&mut brought.csn, text().and_then(|text| text.parse::<Csn>().ok()))
+            }
             AttributeTypeId::CREATE_TIMESTAMP => {
                 set(&mut brought.created_us, Timestamp::parse(value).map(Timestamp::micros))
             }

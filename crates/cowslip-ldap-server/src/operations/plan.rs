@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use cowslip_engine::Uuid;
-use cowslip_ldap::schema::{AttributeTypeId, Element, SchemaModification};
+use cowslip_ldap::schema::{AttributeTypeId, Element, SchemaChange, SchemaModification};
 
 use crate::entry::{Csn, Incoming};
 use crate::tree::Path;
@@ -124,6 +124,18 @@ pub struct SchemaPlan {
 }
 
 impl SchemaPlan {
+    /// The plan that makes these changes.
+    pub fn of(changes: &[SchemaChange]) -> Self {
+        let mut plan = Self::default();
+        for change in changes {
+            let (deleted, added) = change.values();
+            let deleted = deleted.map(|text| (false, change.element(), text));
+            let added = added.map(|text| (true, change.element(), text));
+            plan.definitions.extend(deleted.into_iter().chain(added));
+        }
+        plan
+    }
+
     /// The changes as the schema takes them.
     pub fn modifications(&self) -> impl Iterator<Item = SchemaModification<'_>> {
         self.definitions.iter().map(|(is_added, element, definition)| {

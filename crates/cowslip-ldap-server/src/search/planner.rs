@@ -172,6 +172,10 @@ impl Planner<'_> {
             let Some(target) = self.context.resolve(self.root, &name) else {
                 return Some(Posting::default());
             };
+            if kind != AttributeTypeId::MEMBER_OF && !meta.is_reference(kind) {
+                // Nothing knows who holds the name of whom.
+                return (!is_computed(kind)).then(|| self.posting(fixed::PRESENCE, &type_key(kind)));
+            }
             let chain = match kind {
                 AttributeTypeId::MEMBER_OF => self.context.members(self.root, target),
                 _ => self.context.chain(self.root, kind, target),

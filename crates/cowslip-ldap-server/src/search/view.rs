@@ -309,11 +309,40 @@ impl<T: Tree> EntryView for View<'_, T> {
         if kind == AttributeTypeId::MEMBER_OF {
             return Truth::from(self.context.members(self.tree, target).contains(self.number));
         }
+        if !self.tree.meta().is_reference(kind) {
+            return Truth::from(self.leads_to(kind, target));
+        }
         Truth::from(self.context.chain(self.tree, kind, target).contains(self.number))
     }
 }
 
 impl<T: Tree> View<'_, T> {
+    /// Whether values of a type that is not under referential integrity lead to an entry. Nothing knows who holds the
+    /// name of whom, so the values are followed from here.
+    fn leads_to(&self, kind: AttributeTypeId, target: EntryNumber) -> bool {
+        let mut seen = Posting::default();
+        let mut open = vec![self.number];
+        while let Some(number) = open.pop() {
+            let Some(entry) = self.tree.entry(number) else { continue };
+            let view = View::new(self.tree, number, entry, self.context, self.sees_secrets);
+            let found = view.values(kind, &mut |_, value| {
+                let mut name = Vec::new();
+                let is_name = Dn::parse(value).is_ok_and(|dn| dn.normalize(self.schema(), &mut name).is_ok());
+                let next = if is_name { self.context.resolve(self.tree, &name) } else { None };
+                match next {
+                    Some(next) if next == target => return ControlFlow::Break(()),
+                    Some(next) if seen.len() < MEMBERSHIPS_MAX && seen.insert(next) => open.push(next),
+                    _ => {}
+                }
+                ControlFlow::Continue(())
+            });
+            if found.is_break() {
+                return true;
+            }
+        }
+        false
+    }
+
     fn refers(&self, kind: AttributeTypeId, options: &str, normalized: &[u8]) -> Option<bool> {
         let references = self.entry.references().iter();
         let mut references =

@@ -1,5 +1,6 @@
 //! Writes on a directory, in memory and in a folder that is opened again.
 
+mod crash;
 mod filters;
 mod random;
 mod scan;

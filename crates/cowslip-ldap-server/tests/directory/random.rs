@@ -1,12 +1,12 @@
 //! Random writes on a directory: entries of all shapes that are stored differently, names with and without entries.
 
 use cowslip_engine::Root;
-use cowslip_ldap_server::meta::ENTRIES;
+use cowslip_ldap_server::meta::{ENTRIES, Meta};
 use cowslip_ldap_server::model::Directory as Model;
-use cowslip_ldap_server::operations::Refusal;
+use cowslip_ldap_server::operations::{Plan, Refusal};
 use cowslip_ldap_server::tree::Tree;
 
-use crate::support::Directory;
+use crate::support::{Directory, plan_add, plan_delete, plan_modify, plan_rename};
 
 /// The name of the only tree.
 pub(crate) const SUFFIX: &str = "dc=example,dc=com";
@@ -77,12 +77,16 @@ pub(crate) enum Write {
 
 impl Write {
     pub(crate) fn on(&self, directory: &Directory) -> Result<(), Refusal> {
+        directory.write(|meta| self.plan(meta))
+    }
+
+    pub(crate) fn plan(&self, meta: &Meta) -> Result<Plan, Refusal> {
         match self {
-            Self::Add { dn, attributes } => directory.add(dn, attributes),
-            Self::Delete { dn } => directory.delete(dn),
-            Self::Modify { dn, changes } => directory.modify(dn, changes),
+            Self::Add { dn, attributes } => plan_add(dn, attributes, meta),
+            Self::Delete { dn } => plan_delete(dn, meta),
+            Self::Modify { dn, changes } => plan_modify(dn, changes, meta),
             Self::Rename { dn, rdn, deletes_old, superior } => {
-                directory.rename(dn, rdn, *deletes_old, superior.as_deref())
+                plan_rename(dn, rdn, *deletes_old, superior.as_deref(), meta)
             }
         }
     }
@@ -100,7 +104,12 @@ pub(crate) fn write(random: &mut Random, names: &[String]) -> Write {
         0..30 => add(random, names),
         30..70 => modify(random, names),
         70..85 => rename(random, names),
-        _ => Write::Delete { dn: random.name(names) },
+        _ => {
+            // Containers stay, or there would soon be nothing left to write to.
+            let dn = random.name(names);
+            let is_container = dn.starts_with("ou=") || dn == SUFFIX;
+            if is_container { modify(random, names) } else { Write::Delete { dn } }
+        }
     }
 }
 
@@ -139,8 +148,9 @@ fn large(random: &mut Random) -> String {
 }
 
 fn add(random: &mut Random, names: &[String]) -> Write {
-    let parent = match random.chance(70) {
-        true => format!("ou=People,{SUFFIX}"),
+    let containers: Vec<&String> = names.iter().filter(|name| name.starts_with("ou=")).collect();
+    let parent = match random.chance(70) && !containers.is_empty() {
+        true => (*random.pick(&containers)).clone(),
         false => random.name(names),
     };
     let (rdn, mut attributes) = match random.below(10) {

@@ -1,13 +1,13 @@
 //! A directory with the entries that the cases are about, and short ways to change and read it.
 
 use std::path::Path;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 
 use cowslip_engine::Root;
 use cowslip_engine::storage::FileSystem;
 use cowslip_ldap::result::ResultCode;
 use cowslip_ldap_server::entry::{StoredEntry, Value};
-use cowslip_ldap_server::host::{Job, Progress, Request, WriteJob};
+use cowslip_ldap_server::host::{Answer, Job, Progress, Request, WriteJob};
 use cowslip_ldap_server::meta::{ENTRIES, Meta};
 use cowslip_ldap_server::model::Directory as Model;
 use cowslip_ldap_server::operations::prepare::{self, Given, Origin};
@@ -43,6 +43,36 @@ fn kind(word: &str) -> ChangeKind {
     }
 }
 
+pub(crate) fn plan_add(dn: &str, attributes: &str, meta: &Meta) -> Result<Plan, Refusal> {
+    let given = given(attributes);
+    prepare::add(dn.as_bytes(), &given, Brought::default(), Origin::Client, meta).map(Plan::Add)
+}
+
+pub(crate) fn plan_delete(dn: &str, meta: &Meta) -> Result<Plan, Refusal> {
+    Ok(Plan::Delete(prepare::path(&prepare::name(dn.as_bytes())?, meta)?))
+}
+
+/// Changes as lines: `add`, `delete`, `replace` or `increment`, then `name: value` for each value of one attribute,
+/// changes divided by a line with `-`.
+pub(crate) fn plan_modify(dn: &str, changes: &str, meta: &Meta) -> Result<Plan, Refusal> {
+    let parts = changes.split("\n-\n").map(|part| part.trim().split_once('\n').expect("a kind, then values"));
+    let changes: Vec<_> = parts
+        .flat_map(|(word, values)| given(values).into_iter().map(move |one| (kind(word.trim()), one)))
+        .collect();
+    prepare::modify(dn.as_bytes(), &changes, meta)
+}
+
+pub(crate) fn plan_rename(
+    dn: &str,
+    rdn: &str,
+    deletes_old: bool,
+    superior: Option<&str>,
+    meta: &Meta,
+) -> Result<Plan, Refusal> {
+    prepare::rename(dn.as_bytes(), rdn.as_bytes(), deletes_old, superior.map(str::as_bytes), meta)
+        .map(Plan::Rename)
+}
+
 impl Directory {
     /// A directory in memory with the top of the tree and two containers.
     pub(crate) fn new() -> Self {
@@ -68,7 +98,7 @@ impl Directory {
         Self { service }
     }
 
-    fn fill(&self) {
+    pub(crate) fn fill(&self) {
         self.add("dc=example,dc=com", "objectClass: domain").expect("the top");
         self.add("ou=People,dc=example,dc=com", "objectClass: organizationalUnit").expect("a container");
         self.add("ou=Groups,dc=example,dc=com", "objectClass: organizationalUnit").expect("a container");
@@ -81,27 +111,16 @@ impl Directory {
     }
 
     pub(crate) fn add(&self, dn: &str, attributes: &str) -> Result<(), Refusal> {
-        self.write(|meta| {
-            prepare::add(dn.as_bytes(), &given(attributes), Brought::default(), Origin::Client, meta)
-                .map(Plan::Add)
-        })
+        self.write(|meta| plan_add(dn, attributes, meta))
     }
 
     pub(crate) fn delete(&self, dn: &str) -> Result<(), Refusal> {
-        self.write(|meta| Ok(Plan::Delete(prepare::path(&prepare::name(dn.as_bytes())?, meta)?)))
+        self.write(|meta| plan_delete(dn, meta))
     }
 
-    /// Changes as lines: `add`, `delete`, `replace` or `increment`, then `name: value` for each value of one attribute,
-    /// changes divided by a line with `-`.
+    /// Changes as [`plan_modify`] reads them.
     pub(crate) fn modify(&self, dn: &str, changes: &str) -> Result<(), Refusal> {
-        self.write(|meta| {
-            let parts =
-                changes.split("\n-\n").map(|part| part.trim().split_once('\n').expect("a kind, then values"));
-            let changes: Vec<_> = parts
-                .flat_map(|(word, values)| given(values).into_iter().map(move |one| (kind(word.trim()), one)))
-                .collect();
-            prepare::modify(dn.as_bytes(), &changes, meta)
-        })
+        self.write(|meta| plan_modify(dn, changes, meta))
     }
 
     pub(crate) fn rename(
@@ -111,27 +130,37 @@ impl Directory {
         deletes_old: bool,
         superior: Option<&str>,
     ) -> Result<(), Refusal> {
-        self.write(|meta| {
-            prepare::rename(dn.as_bytes(), rdn.as_bytes(), deletes_old, superior.map(str::as_bytes), meta)
-                .map(Plan::Rename)
-        })
+        self.write(|meta| plan_rename(dn, rdn, deletes_old, superior, meta))
     }
 
-    fn write(&self, plan: impl FnOnce(&Meta) -> Result<Plan, Refusal>) -> Result<(), Refusal> {
+    pub(crate) fn write(&self, plan: impl FnOnce(&Meta) -> Result<Plan, Refusal>) -> Result<(), Refusal> {
+        let (sender, answer) = std::sync::mpsc::channel();
+        self.begin(plan, move |answer| sender.send(answer).expect("the test waits"));
+        answer.recv().expect("an answer").map(drop)
+    }
+
+    /// The same without waiting for the answer, which is given on any thread.
+    pub(crate) fn begin(
+        &self,
+        plan: impl FnOnce(&Meta) -> Result<Plan, Refusal>,
+        answer: impl FnOnce(Answer) + Send + 'static,
+    ) {
         let root = self.service.root();
-        let (sender, answer) = mpsc::channel();
+        let plan = match plan(root.meta()) {
+            Ok(plan) => plan,
+            Err(refusal) => return answer(Err(refusal)),
+        };
         let job = WriteJob {
             request: Request::None,
-            plan: plan(root.meta())?,
+            plan,
             version: root.meta().version,
             who: "cn=admin,dc=example,dc=com".into(),
             progress: Progress::default(),
             is_durable: true,
-            answer: Box::new(move |answer| sender.send(answer).expect("the test waits")),
+            answer: Box::new(answer),
         };
         drop(root);
         self.service.submit(Job::Write(Box::new(job))).expect("an open directory");
-        answer.recv().expect("an answer").map(drop)
     }
 
     pub(crate) fn root(&self) -> Arc<Root<Model>> {
@@ -153,7 +182,7 @@ pub(crate) fn entry(root: &Root<Model>, dn: &str) -> Option<Arc<StoredEntry>> {
     root.resolve(&path).ok().and_then(|number| root.entry(number).cloned())
 }
 
-fn values_of(
+pub(crate) fn values_of(
     root: &Root<Model>,
     entry: &StoredEntry,
     kind: cowslip_ldap::schema::AttributeTypeId,

@@ -121,6 +121,17 @@ impl SchemaChange {
         Ok(changes)
     }
 
+    /// The value of the subschema entry that a modify deletes to make this change, and the one that it adds: the
+    /// reverse of [`from_modifications`](Self::from_modifications).
+    #[must_use]
+    pub fn values(&self) -> (Option<String>, Option<String>) {
+        match self {
+            SchemaChange::Add(new) => (None, Some(new.to_string())),
+            SchemaChange::Replace(new) => (Some(format!("( {} )", new.head().oid)), Some(new.to_string())),
+            SchemaChange::Delete { oid, .. } => (Some(format!("( {oid} )")), None),
+        }
+    }
+
     /// The kind of element that changes.
     #[must_use]
     pub fn element(&self) -> Element {

@@ -205,7 +205,11 @@ fn value(logical: &Logical<'_>, rest: &str) -> Option<String> {
     for line in &logical.more {
         value.push_str(if is_ldif { &line[1..] } else { line });
     }
-    if is_base64 { String::from_utf8(crate::ldif::base64::decode(value.trim().as_bytes())?).ok() } else { Some(value) }
+    if is_base64 {
+        String::from_utf8(crate::ldif::base64::decode(value.trim().as_bytes())?).ok()
+    } else {
+        Some(value)
+    }
 }
 
 /// Without the `{12}` that slapd puts before values of its configuration.

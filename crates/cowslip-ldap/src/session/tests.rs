@@ -147,114 +147,114 @@ fn told(step: &Step) -> String {
     }
 }
 
+use Input::*;
+
+/// What the script is about, and its inputs with what comes of each.
+const SCRIPTS: &[(&str, &[(Input, &str)])] = &[
+    (
+        "requests run side by side",
+        &[(Delete(1), "start 1"), (Delete(2), "start 2"), (Answer(2), "true"), (Answer(1), "true")],
+    ),
+    ("an answer is sent once", &[(Delete(1), "start 1"), (Answer(1), "true"), (Answer(1), "false")]),
+    ("L006: a number that is open", &[(Delete(5), "start 5"), (Delete(5), "disconnect protocolError -5")]),
+    (
+        "L006: a number used again later",
+        &[(Delete(5), "start 5"), (Answer(5), "true"), (Delete(5), "start 5")],
+    ),
+    (
+        "L012: cancel",
+        &[
+            (Cancel(7, 7), "refuse 7 noSuchOperation"),
+            (Cancel(8, 1), "refuse 8 noSuchOperation"),
+            (CancelNothing(9), "refuse 9 protocolError"),
+            (Delete(5), "start 5"),
+            (Cancel(10, 5), "cancel 10 of 5"),
+            (Cancel(11, 5), "refuse 11 cannotCancel"),
+            (Cancel(12, 10), "refuse 12 cannotCancel"),
+            (Abandon(13, 5), "ignore"),
+            (Answer(5), "true"),
+            (Answer(10), "true"),
+            (Cancel(14, 5), "refuse 14 noSuchOperation"),
+        ],
+    ),
+    (
+        "L013: abandon",
+        &[
+            (Delete(5), "start 5"),
+            (Abandon(6, 5), "abandon 5"),
+            (Answer(5), "false"),
+            (Abandon(7, 999), "ignore"),
+            (Delete(8), "start 8"),
+            (Answer(8), "true"),
+        ],
+    ),
+    (
+        "a bind drops what is open and is alone",
+        &[
+            (Delete(1), "start 1"),
+            (Delete(2), "start 2"),
+            (Bind(3), "bind 3 -1 -2"),
+            (Delete(4), "wait"),
+            (Unbind(4), "wait"),
+            (Damage, "wait"),
+            (BadBind(4), "wait"),
+            (Answer(1), "false"),
+            (BindEnds, "true"),
+            (Delete(4), "start 4"),
+        ],
+    ),
+    (
+        "a bind in error ends the identity too",
+        &[(Delete(1), "start 1"), (BadBind(2), "fail 2 protocolError -1")],
+    ),
+    (
+        "SASL takes its steps",
+        &[
+            (Bind(1), "bind 1"),
+            (BindContinues, "true"),
+            (Delete(2), "refuse 2 operationsError"),
+            (StartTls(3), "refuse 3 operationsError"),
+            (Abandon(4, 1), "ignore"),
+            (Bind(5), "bind 5"),
+            (BindEnds, "true"),
+            (Delete(6), "start 6"),
+        ],
+    ),
+    (
+        "L014: octets behind StartTLS",
+        &[(StartTls(1), "tls 1"), (Bind(2), "wait"), (TlsAccepted(14), "close"), (Bind(2), "ignore")],
+    ),
+    (
+        "L014: StartTLS twice",
+        &[
+            (StartTls(1), "tls 1"),
+            (TlsAccepted(0), "ignore"),
+            (Delete(2), "wait"),
+            (TlsUp, "ignore"),
+            (StartTls(2), "refuse 2 operationsError"),
+            (Delete(3), "start 3"),
+        ],
+    ),
+    (
+        "L014: StartTLS with a request open",
+        &[(Delete(1), "start 1"), (StartTls(2), "refuse 2 operationsError")],
+    ),
+    (
+        "StartTLS refused",
+        &[(StartTls(1), "tls 1"), (TlsRefused, "ignore"), (Delete(2), "start 2"), (TlsUp, "ignore")],
+    ),
+    ("TLS fails", &[(StartTls(1), "tls 1"), (TlsAccepted(0), "ignore"), (TlsFailed, "close")]),
+    (
+        "L015: unbind and gone",
+        &[(Delete(1), "start 1"), (Unbind(2), "close -1"), (Delete(3), "ignore"), (Gone, "ignore")],
+    ),
+    ("the peer is gone during a bind", &[(Bind(1), "bind 1"), (Gone, "close -1"), (BindEnds, "false")]),
+    ("damage", &[(Delete(1), "start 1"), (Damage, "disconnect protocolError -1"), (Damage, "ignore")]),
+];
+
 #[test]
 fn connections_go_by_the_table() {
-    use Input::*;
-    let cases: &[(&str, &[(Input, &str)])] = &[
-        (
-            "requests run side by side",
-            &[(Delete(1), "start 1"), (Delete(2), "start 2"), (Answer(2), "true"), (Answer(1), "true")],
-        ),
-        ("an answer is sent once", &[(Delete(1), "start 1"), (Answer(1), "true"), (Answer(1), "false")]),
-        (
-            "L006: a number that is open",
-            &[(Delete(5), "start 5"), (Delete(5), "disconnect protocolError -5")],
-        ),
-        (
-            "L006: a number used again later",
-            &[(Delete(5), "start 5"), (Answer(5), "true"), (Delete(5), "start 5")],
-        ),
-        (
-            "L012: cancel",
-            &[
-                (Cancel(7, 7), "refuse 7 noSuchOperation"),
-                (Cancel(8, 1), "refuse 8 noSuchOperation"),
-                (CancelNothing(9), "refuse 9 protocolError"),
-                (Delete(5), "start 5"),
-                (Cancel(10, 5), "cancel 10 of 5"),
-                (Cancel(11, 5), "refuse 11 cannotCancel"),
-                (Cancel(12, 10), "refuse 12 cannotCancel"),
-                (Abandon(13, 5), "ignore"),
-                (Answer(5), "true"),
-                (Answer(10), "true"),
-                (Cancel(14, 5), "refuse 14 noSuchOperation"),
-            ],
-        ),
-        (
-            "L013: abandon",
-            &[
-                (Delete(5), "start 5"),
-                (Abandon(6, 5), "abandon 5"),
-                (Answer(5), "false"),
-                (Abandon(7, 999), "ignore"),
-                (Delete(8), "start 8"),
-                (Answer(8), "true"),
-            ],
-        ),
-        (
-            "a bind drops what is open and is alone",
-            &[
-                (Delete(1), "start 1"),
-                (Delete(2), "start 2"),
-                (Bind(3), "bind 3 -1 -2"),
-                (Delete(4), "wait"),
-                (Unbind(4), "wait"),
-                (Damage, "wait"),
-                (BadBind(4), "wait"),
-                (Answer(1), "false"),
-                (BindEnds, "true"),
-                (Delete(4), "start 4"),
-            ],
-        ),
-        (
-            "a bind in error ends the identity too",
-            &[(Delete(1), "start 1"), (BadBind(2), "fail 2 protocolError -1")],
-        ),
-        (
-            "SASL takes its steps",
-            &[
-                (Bind(1), "bind 1"),
-                (BindContinues, "true"),
-                (Delete(2), "refuse 2 operationsError"),
-                (StartTls(3), "refuse 3 operationsError"),
-                (Abandon(4, 1), "ignore"),
-                (Bind(5), "bind 5"),
-                (BindEnds, "true"),
-                (Delete(6), "start 6"),
-            ],
-        ),
-        (
-            "L014: octets behind StartTLS",
-            &[(StartTls(1), "tls 1"), (Bind(2), "wait"), (TlsAccepted(14), "close"), (Bind(2), "ignore")],
-        ),
-        (
-            "L014: StartTLS twice",
-            &[
-                (StartTls(1), "tls 1"),
-                (TlsAccepted(0), "ignore"),
-                (Delete(2), "wait"),
-                (TlsUp, "ignore"),
-                (StartTls(2), "refuse 2 operationsError"),
-                (Delete(3), "start 3"),
-            ],
-        ),
-        (
-            "L014: StartTLS with a request open",
-            &[(Delete(1), "start 1"), (StartTls(2), "refuse 2 operationsError")],
-        ),
-        (
-            "StartTLS refused",
-            &[(StartTls(1), "tls 1"), (TlsRefused, "ignore"), (Delete(2), "start 2"), (TlsUp, "ignore")],
-        ),
-        ("TLS fails", &[(StartTls(1), "tls 1"), (TlsAccepted(0), "ignore"), (TlsFailed, "close")]),
-        (
-            "L015: unbind and gone",
-            &[(Delete(1), "start 1"), (Unbind(2), "close -1"), (Delete(3), "ignore"), (Gone, "ignore")],
-        ),
-        ("the peer is gone during a bind", &[(Bind(1), "bind 1"), (Gone, "close -1"), (BindEnds, "false")]),
-        ("damage", &[(Delete(1), "start 1"), (Damage, "disconnect protocolError -1"), (Damage, "ignore")]),
-    ];
-    for (name, script) in cases {
+    for (name, script) in SCRIPTS {
         let mut play = Play { session: Session::new(false), tickets: Vec::new() };
         for (at, (input, expected)) in script.iter().enumerate() {
             assert_eq!(&play.play(*input), expected, "{name}, step {at}: {input:?}");

@@ -41,10 +41,13 @@ async fn fill(client: &Client) {
     client.transact(tx).await.unwrap();
 }
 
-/// A requirement, and what it means, told in another way than the client does.
+/// What a requirement means, told in another way than the client does.
 type Meaning = fn(&RowView<'_>, i64) -> bool;
 
-const REQUIREMENTS: [(fn(i64) -> Filter, Meaning); 7] = [
+/// A requirement with this number in it.
+type Requirement = fn(i64) -> Filter;
+
+const REQUIREMENTS: [(Requirement, Meaning); 7] = [
     (v, |row, n| row.value::<i64>("v").unwrap() == n),
     (|n| name(&format!("n{n}")), |row, n| row.value::<String>("name").unwrap() == format!("n{n}")),
     (|n| Filter::all().test("v", Function::Less, &n), |row, n| row.value::<i64>("v").unwrap() < n),

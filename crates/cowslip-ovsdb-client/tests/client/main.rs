@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 mod basics;
+mod cases;
 mod conditions;
 mod databases;
 mod flood;

@@ -1,6 +1,7 @@
 //! Random transactions: validation with full knowledge accepts exactly what the server accepts; with partial knowledge
 //! it refuses nothing that the server accepts.
 
+use crate::random::Random;
 use crate::support::{BOTH, Peer};
 use cowslip_ovsdb::json::Json;
 use cowslip_ovsdb_client::*;
@@ -20,20 +21,6 @@ const SCHEMA: &str = r#"{"name":"T","tables":{
   "isRoot":true,"maxRows":4}}}"#;
 
 const ROUNDS: u32 = 1500;
-
-/// A small generator, so that a failure's number is all that is needed to see it again.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-
-    fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {
-        choices[self.below(choices.len() as u64) as usize]
-    }
-}
 
 /// A reference to one of the rows that there are, or to a new one.
 fn reference(random: &mut Random, rows: &[Uuid], news: &[String]) -> String {
@@ -109,7 +96,7 @@ fn condition(random: &mut Random, table: &str, rows: &Rows) -> String {
 }
 
 fn mutation(random: &mut Random, table: &str, rows: &Rows) -> String {
-    let verb = random.of(&["insert", "delete"]);
+    let verb = *random.of(&["insert", "delete"]);
     match (table, random.below(4)) {
         ("Root", 0) => format!(r#"["level","{}",{}]"#, random.of(&["+=", "-=", "/="]), random.below(3)),
         ("Root", 1) => format!(r#"["friends","{verb}",{}]"#, reference(random, &rows.root, &rows.new_roots)),
@@ -120,7 +107,7 @@ fn mutation(random: &mut Random, table: &str, rows: &Rows) -> String {
 }
 
 fn operation(random: &mut Random, rows: &mut Rows, number: u64) -> String {
-    let table = random.of(&["Root", "Root", "Kid", "Kid", "Must"]);
+    let table = *random.of(&["Root", "Root", "Kid", "Kid", "Must"]);
     match random.below(8) {
         0..=3 => {
             let row = row(random, table, rows);

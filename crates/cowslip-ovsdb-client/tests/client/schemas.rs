@@ -211,8 +211,18 @@ async fn try_one(parties: &mut Parties<'_>, what: &str, text: &str, tally: &mut 
         }
         (Err(TransactError::Failed(failure)), Some(refusal)) => {
             tally.refused += 1;
-            assert_eq!(failure.kind, refusal.error.kind.tag(), "{what}: {failure}, not {refusal}: {text}");
             assert_eq!(failure.operation, refusal.operation, "{what}: {failure}, not {refusal}: {text}");
+            // Of several rows the real server meets any first, and each may break another rule.
+            let is_free = *kind == Kind::Real && failure.operation.is_some_and(|at| is_about_many(text, at));
+            let is_same = failure.kind == refusal.error.kind.tag();
+            assert!(is_same || is_free, "{what}: {failure}, not {refusal}: {text}");
+        }
+        // REF-15 again: what it forgot to prune was the last member of a column that may not be empty.
+        (Ok(_), Some(refusal))
+            if *kind == Kind::Real && refusal.error.details.contains("weak reference(s)") =>
+        {
+            tally.unpruned += 1;
+            return false;
         }
         _ => panic!("{what}: {outcome:?} but {:?}: {text}", verdict.refusal),
     }
@@ -228,6 +238,13 @@ async fn try_one(parties: &mut Parties<'_>, what: &str, text: &str, tally: &mut 
         }
     }
     true
+}
+
+/// Whether an operation may be about more than one row.
+fn is_about_many(text: &str, operation: usize) -> bool {
+    let operations: Value = serde_json::from_str(text).unwrap();
+    let clauses = operations[operation]["where"].as_array();
+    clauses.is_some_and(|clauses| !clauses.iter().any(|c| c[0] == "_uuid" && c[1] == "=="))
 }
 
 /// The server has accepted it, and now two rows hold the key.

@@ -185,6 +185,56 @@ async fn partial_knowledge_refuses_only_what_is_seen() {
     }
 }
 
+/// `Kid` needs a row of `Root` that it refers to weakly, and lives as long as one refers to it strongly.
+const KIN: &str = r#"{"name":"T","tables":{
+ "Root":{"isRoot":true,"columns":{"name":{"type":"string"},
+   "kids":{"type":{"key":{"type":"uuid","refTable":"Kid"},"min":0,"max":"unlimited"}}}},
+ "Kid":{"columns":{"name":{"type":"string"},
+   "root":{"type":{"key":{"type":"uuid","refTable":"Root","refType":"weak"},"min":1,"max":"unlimited"}}}}}}"#;
+
+/// Adds operations that the server accepts, given a row of `Root`.
+type Harmless = fn(&mut Transaction, Uuid);
+
+fn nobody() -> Datum {
+    Uuid::from_u128(0xdead).to_datum()
+}
+
+/// What a client that does not see `Root.kids` might take for a broken rule, and is none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn references_that_are_not_known_break_no_rule() {
+    let cases: [(&str, Harmless); 3] = [
+        ("a row that nothing refers to is collected before its own references are looked at", |tx, _| {
+            tx.insert("Kid", [("root", nobody())]);
+        }),
+        ("a new row's column is known, whatever the cache knows of it", |tx, _| {
+            let row = tx.insert("Root", [("kids", nobody())]);
+            tx.mutate("Root", &Filter::uuid(row), [("kids", Mutator::Delete, nobody())]);
+        }),
+        ("what an update wrote to a column that is not known, a mutation can take away", |tx, row| {
+            tx.update("Root", &Filter::uuid(row), [("kids", nobody())]);
+            tx.mutate("Root", &Filter::uuid(row), [("kids", Mutator::Delete, nobody())]);
+        }),
+    ];
+    for kind in BOTH {
+        let peer = Peer::start(kind, KIN).await;
+        let partial = Monitor::nothing().columns("Root", ["name"]).table("Kid");
+        let partial = peer.builder().monitor(partial).validation(Validation::All).connect().await.unwrap();
+        let mut tx = partial.transaction();
+        let row = tx.insert("Root", [("name", text("row"))]);
+        let row = partial.transact(tx).await.unwrap().uuid(row);
+        for (what, make) in &cases {
+            let mut tx = partial.transaction();
+            make(&mut tx, row);
+            partial.transact(tx).await.unwrap_or_else(|error| panic!("{kind:?}: {what}: {error}"));
+        }
+        // A new row's column is known for what is wrong, too.
+        let mut tx = partial.transaction();
+        tx.insert("Root", [("kids", nobody())]);
+        refused(&partial, tx).await;
+        assert_eq!((partial.snapshot().len("Root"), partial.snapshot().len("Kid")), (2, 0), "{kind:?}");
+    }
+}
+
 /// Two clients insert the same keys at once; gives how many keys are held twice.
 async fn race(peer: &Peer, keys: usize, guarded: bool) -> usize {
     let clients = [client(peer).await, client(peer).await];
