@@ -68,6 +68,11 @@ pub(crate) fn bench(workspace: &Workspace, filters: &[String]) -> Result<(), Fai
         let mut command = std::process::Command::new(&binary);
         process::run(command.args(["bench", "ovsdb", what]).current_dir(workspace.root()))?;
     }
+    for what in ["modrate", "searchrate", "bindrate", "addrate", "deleterate"] {
+        let mut command = std::process::Command::new(&binary);
+        let servers = ["--against", "slapd,389ds,cowslip"];
+        process::run(command.args(["bench", "ldap", what]).args(servers).current_dir(workspace.root()))?;
+    }
     Ok(())
 }
 

@@ -32,10 +32,11 @@ Commands:
   tidy              the checks that no other tool makes: which crate depends on which, module docs,
                     file lengths, links in the documentation, leftovers
   docs              build the API documentation; a warning is an error
-  bench [ARGUMENTS] the benches of every crate, then `cowslip bench`, which measures the real server beside ours;
+  bench [ARGUMENTS] the benches of every crate, then `cowslip bench`, which measures the real servers beside ours;
                     ARGUMENTS are filters for the benches of the crates and leave `cowslip bench` out
-  peers             install what the tests talk to: Open vSwitch, OVN, strace (Debian packages, as root) and
-                    the Python IDL (into target/peers/venv); does nothing when all is there
+  peers             install what the tests talk to: Open vSwitch, OVN, OpenLDAP, 389-ds, Python's LDAP
+                    libraries, strace (Debian packages, as root) and the Python IDL (into target/peers/venv);
+                    does nothing when all is there
   help              this text
 
 Exit codes: 0 all is well, 1 a check or a program failed, 2 the command line is wrong.";

@@ -1,13 +1,14 @@
 //! Tools on the folder of a directory that no server has open: reading it, checking it, asking the planner.
 //!
-//! Nothing here changes a folder or takes its lock; [`crate::journal::salvage`] does. Invariant: a folder is read by the
-//! same code as at a server's start.
+//! Nothing here changes a folder; [`crate::journal::salvage`] does. Invariants: a folder is read by the same code as at a
+//! server's start; no server that takes the lock writes to it meanwhile.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::Path;
 
 use cowslip_engine::Root;
-use cowslip_engine::storage::Storage;
+use cowslip_engine::storage::{LockError, Storage, StorageLock};
 use cowslip_ldap::dn::Dn;
 use cowslip_ldap::filter::Filter;
 use cowslip_ldap::message::{
@@ -30,9 +31,27 @@ use crate::tree::{Tree, normalized_name};
 /// Reads the directory in a folder. Its suffixes are those that have an entry.
 ///
 /// # Errors
-/// See [`OpenError`].
-pub fn load(storage: &dyn Storage, folder: &std::path::Path) -> Result<Loaded<Directory>, OpenError> {
+/// See [`OpenError`]; a server may have it open.
+pub fn load(storage: &dyn Storage, folder: &Path) -> Result<Loaded<Directory>, OpenError> {
+    let _kept = keep_servers_out(storage, folder)?;
     journal::load(storage, folder, &codec())
+}
+
+/// Takes the folder's lock. A lock file that is not there, or cannot be opened for writing, is none: whoever reads a
+/// backup on a read-only medium needs no lock.
+fn keep_servers_out(
+    storage: &dyn Storage,
+    folder: &Path,
+) -> Result<Option<Box<dyn StorageLock>>, OpenError> {
+    let path = journal::lock_path(folder);
+    if !storage.exists(&path).unwrap_or(false) {
+        return Ok(None);
+    }
+    match storage.lock(&path) {
+        Ok(lock) => Ok(Some(lock)),
+        Err(LockError::Io { .. }) => Ok(None),
+        Err(source) => Err(OpenError::Lock { path, source }),
+    }
 }
 
 /// A codec that takes the entries at the top for the suffixes.
@@ -136,15 +155,17 @@ pub struct Verified {
 /// See [`OpenError`]; two entries of one name are one of the codec's.
 pub fn verify(
     storage: &dyn Storage,
-    folder: &std::path::Path,
+    folder: &Path,
     visit: &mut dyn FnMut(LogItem<'_>),
     tell: &mut dyn FnMut(Problem),
 ) -> Result<Verified, OpenError> {
+    let kept = keep_servers_out(storage, folder)?;
     let report = journal::verify(storage, folder, visit)?;
     if report.damage.is_some() {
         return Ok(Verified { folder: report, entries: None, problems: 0 });
     }
-    let loaded = load(storage, folder)?;
+    let loaded = journal::load(storage, folder, &codec())?;
+    drop(kept);
     let mut problems = 0;
     check(&loaded.root, &mut |problem| {
         problems += 1;

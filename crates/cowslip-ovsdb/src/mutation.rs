@@ -147,7 +147,8 @@ impl Mutation {
                 return Ok((result != *value).then_some(Mutated { value: result, changes: None }));
             }
         };
-        let mutated = (!changes.is_empty()).then(|| Mutated { value: value.with(&changes), changes: Some(changes) });
+        let mutated =
+            (!changes.is_empty()).then(|| Mutated { value: value.with(&changes), changes: Some(changes) });
         let n = mutated.as_ref().map_or(value.len(), |mutated| mutated.value.len());
         if n < ty.min as usize || (ty.max != UNLIMITED && n > ty.max as usize) {
             let details = format!("Attempted to store {n} elements in {}.", ty.in_words());

@@ -47,7 +47,7 @@ enum Command {
     Ldap(ldap::Args),
     /// Write Rust models of an OVSDB schema's tables
     Codegen(codegen::Args),
-    /// Measure an OVSDB server against the installed one of Open vSwitch
+    /// Measure OVSDB and LDAP servers against the installed ones of others
     Bench(bench::Args),
 }
 

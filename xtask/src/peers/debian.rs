@@ -26,6 +26,14 @@ const NEEDED: &[(&str, &str)] = &[
     ("/usr/share/ovn/ovn-sb.ovsschema", "ovn-central"),
     ("ovn-northd", "ovn-central"),
     ("strace", "strace"),
+    ("ldapsearch", "ldap-utils"),
+    ("slapd", "slapd"),
+    ("/etc/ldap/schema/inetorgperson.schema", "slapd"),
+    ("ns-slapd", "389-ds-base"),
+    ("/usr/share/dirsrv/data/template-dse.ldif", "389-ds-base"),
+    // For Debian's own interpreter, /usr/bin/python3: in a virtual environment python-ldap would have to be compiled.
+    ("/usr/lib/python3/dist-packages/ldap/__init__.py", "python3-ldap"),
+    ("/usr/lib/python3/dist-packages/ldap3/__init__.py", "python3-ldap3"),
 ];
 
 /// Where Debian puts servers; often not on the search path of a person who is not root.
@@ -103,7 +111,7 @@ mod tests {
     #[test]
     fn each_missing_package_is_named_once() {
         let packages = missing_from(&[]);
-        for package in ["openvswitch-common", "openvswitch-switch", "ovn-common", "ovn-central", "strace"] {
+        for package in ["openvswitch-common", "openvswitch-switch", "ovn-common", "slapd", "389-ds-base", "strace"] {
             assert_eq!(packages.iter().filter(|named| **named == package).count(), 1, "{package}");
         }
     }

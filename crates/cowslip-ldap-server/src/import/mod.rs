@@ -145,7 +145,9 @@ pub fn import(
                 importer.take(&record, reject);
                 record.line
             }
-            Err(error @ LdifError { kind: LdifErrorKind::Io(_), .. }) => return Err(ImportError::Read(error)),
+            Err(error @ LdifError { kind: LdifErrorKind::Io(_), .. }) => {
+                return Err(ImportError::Read(error));
+            }
             Err(error) => {
                 importer.unreadable(&error, reject);
                 error.line

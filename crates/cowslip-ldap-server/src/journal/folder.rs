@@ -89,8 +89,13 @@ pub(super) fn aside_path(storage: &dyn Storage, path: &Path) -> std::io::Result<
     Err(std::io::Error::other("there are too many files that were put aside; remove the old ones"))
 }
 
+/// The file whose lock whoever has the directory open holds.
+pub(crate) fn lock_path(folder: &Path) -> PathBuf {
+    folder.join(LOCK)
+}
+
 pub(super) fn lock(storage: &dyn Storage, folder: &Path) -> Result<Box<dyn StorageLock>, OpenError> {
-    let path = folder.join(LOCK);
+    let path = lock_path(folder);
     storage.lock(&path).map_err(|source| OpenError::Lock { path, source })
 }
 

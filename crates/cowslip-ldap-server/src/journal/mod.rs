@@ -19,6 +19,7 @@ pub use codec::Codec;
 pub use compaction::{Compacted, Compaction};
 pub use error::{CodecError, OpenError};
 pub use files::SPARE_FILES_MAX;
+pub(crate) use folder::lock_path;
 pub use format::{Fault, decode_journal_file};
 pub use open::{
     COMPACTION_BYTES_MIN, JOURNAL_FILE_BYTES, JournalOptions, Loaded, OpenReport, Opened, RECORD_BYTES_MAX,

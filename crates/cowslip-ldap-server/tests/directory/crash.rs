@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use cowslip_engine::Root;
 use cowslip_engine::sim::SimDisk;
@@ -28,10 +29,13 @@ use crate::support::{Directory, assert_indexes, code, values_of};
 const OPERATIONS: usize = 2_000;
 
 /// As many operations are queued before anybody waits.
-const GROUP: usize = 32;
+const GROUP: usize = 100;
 
 /// Each so many crashes all indexes of what is found are compared with its entries.
 const INDEXES_EVERY: u64 = 64;
+
+/// After so long an answer is not slow but lost.
+const LOST: Duration = Duration::from_secs(300);
 
 const FOLDER: &str = "/directory";
 
@@ -97,7 +101,8 @@ fn rule(random: &mut Random) -> Write {
         6 => Write::Add {
             dn: unique,
             attributes: format!(
-                "objectClass: cowslipUniqueRule\nuniqueAttribute: uid\nuniqueBelow: ou=People,{SUFFIX}"
+                "objectClass: cowslipUniqueRule\nuniqueAttribute: uid\nuniqueBelow: ou=People,{SUFFIX}\n\
+                 uniqueClass: organizationalUnit"
             ),
         },
         _ => Write::Delete { dn: unique },
@@ -111,7 +116,7 @@ fn script() -> Script {
     script.states.insert(digest(&directory.root()), vec![0]);
     for done in 1..=OPERATIONS {
         let root = directory.root();
-        let write = match random.below(40) {
+        let write = match random.below(80) {
             0 => rule(&mut random),
             1 => {
                 let attribute = format!("add\nextra{}: x", 1 + random.below(4));
@@ -309,12 +314,12 @@ fn a_power_failure_at_any_step_loses_nothing_that_was_answered() {
             );
         }
         for _ in next..end {
-            let (place, code) = answers.recv().expect("an answer: the disk was found as it must be");
+            let (place, code) = answers.recv_timeout(LOST).expect("the disk was found as it must be");
             assert_eq!(code, codes[place], "{:?}", writes[place]);
         }
         next = end;
         group += 1;
-        if group % 50 == 0 {
+        if group % 15 == 0 {
             directory.service.shutdown().expect("a clean end");
             directory = open(Arc::new(watched.clone()));
         }
@@ -322,8 +327,7 @@ fn a_power_failure_at_any_step_loses_nothing_that_was_answered() {
     directory.service.shutdown().expect("a clean end");
     noted(&watched.book, |book| {
         assert_eq!((book.answered, book.queued), (OPERATIONS, OPERATIONS));
-        eprintln!("{} crashes {} steps", book.crashes, book.steps);
-        assert!(book.crashes > 600, "{} crashes", book.crashes);
+        assert!(book.crashes > 300, "{} crashes", book.crashes);
     });
-    assert!(disk.syncs() > 200, "{} syncs", disk.syncs());
+    assert!(disk.syncs() > 100, "{} syncs", disk.syncs());
 }

@@ -23,7 +23,8 @@ pub(crate) fn imported(ldif: &[u8]) -> Done {
 pub(crate) fn imported_with(ldif: &[u8], options: &ImportOptions) -> Done {
     let mut rejections = Vec::new();
     let reject = &mut |rejection| rejections.push(rejection);
-    let Imported { root, report } = import(LdifReader::new(ldif), options, &mut |_| {}, reject).expect("an import");
+    let Imported { root, report } =
+        import(LdifReader::new(ldif), options, &mut |_| {}, reject).expect("an import");
     assert_eq!(report.read, report.imported + report.rejected, "each record is counted once");
     assert_eq!(report.rejected, rejections.len() as u64, "each rejection is told");
     let (own, all) = (own_entries(options), root.len(cowslip_ldap_server::meta::ENTRIES) as u64);

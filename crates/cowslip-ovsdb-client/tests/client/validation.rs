@@ -185,11 +185,12 @@ async fn partial_knowledge_refuses_only_what_is_seen() {
     }
 }
 
-/// `Kid` needs a row of `Root` that it refers to weakly, and lives as long as one refers to it strongly.
+/// `Kid` needs a row of `Root` that it refers to weakly, and lives as long as one refers to it strongly. Names of kids are
+/// unique.
 const KIN: &str = r#"{"name":"T","tables":{
  "Root":{"isRoot":true,"columns":{"name":{"type":"string"},
    "kids":{"type":{"key":{"type":"uuid","refTable":"Kid"},"min":0,"max":"unlimited"}}}},
- "Kid":{"columns":{"name":{"type":"string"},
+ "Kid":{"indexes":[["name"]],"columns":{"name":{"type":"string"},
    "root":{"type":{"key":{"type":"uuid","refTable":"Root","refType":"weak"},"min":1,"max":"unlimited"}}}}}}"#;
 
 /// Adds operations that the server accepts, given a row of `Root`.
@@ -202,7 +203,7 @@ fn nobody() -> Datum {
 /// What a client that does not see `Root.kids` might take for a broken rule, and is none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn references_that_are_not_known_break_no_rule() {
-    let cases: [(&str, Harmless); 3] = [
+    let cases: [(&str, Harmless); 5] = [
         ("a row that nothing refers to is collected before its own references are looked at", |tx, _| {
             tx.insert("Kid", [("root", nobody())]);
         }),
@@ -210,9 +211,18 @@ async fn references_that_are_not_known_break_no_rule() {
             let row = tx.insert("Root", [("kids", nobody())]);
             tx.mutate("Root", &Filter::uuid(row), [("kids", Mutator::Delete, nobody())]);
         }),
+        ("a row that is referred to stays", |tx, row| {
+            let kid = tx.insert("Kid", [("name", text("kid")), ("root", row.to_datum())]);
+            tx.update("Root", &Filter::uuid(row), [("kids", kid.to_datum())]);
+        }),
+        ("a row that is no longer referred to is collected, and its key is free", |tx, row| {
+            let kid = tx.insert("Kid", [("name", text("kid")), ("root", row.to_datum())]);
+            tx.update("Root", &Filter::uuid(row), [("kids", kid.to_datum())]);
+        }),
         ("what an update wrote to a column that is not known, a mutation can take away", |tx, row| {
             tx.update("Root", &Filter::uuid(row), [("kids", nobody())]);
             tx.mutate("Root", &Filter::uuid(row), [("kids", Mutator::Delete, nobody())]);
+            tx.update("Root", &Filter::uuid(row), [("name", text("childless"))]);
         }),
     ];
     for kind in BOTH {

@@ -14,7 +14,9 @@ use crate::mutation::replace_members;
 use crate::row::{Ovsdb, Row, RowDelta};
 use crate::schema::{ColumnIx, KeyPart, TableSchema};
 use crate::types::BaseType;
-use cowslip_engine::{Conflict, Model, Reference, ReferenceChanges, Step, Strength, TableIx, Touched, Uuid};
+use cowslip_engine::{
+    Conflict, Model, Reference, ReferenceChanges, Referrer, Step, Strength, TableIx, Touched, Uuid,
+};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +41,9 @@ impl<K: Knowledge> Executor<'_, '_, K> {
         // Pruning a pair of a map can take a strong reference away, hence the rounds.
         while is_first_round || !candidates.is_empty() {
             self.collect(&mut candidates, &mut dangling);
+            if !K::COMPLETE {
+                self.spread_collection();
+            }
             if is_first_round {
                 self.check_row_counts()?;
                 is_first_round = false;
@@ -69,7 +74,10 @@ impl<K: Knowledge> Executor<'_, '_, K> {
         let certain = self.draft.conflicts().find(|conflict| {
             is_any = true;
             let holds = |id: &&Uuid| !self.doubtful.contains(&(conflict.table, **id));
-            self.sees_right && conflict.ids.iter().filter(holds).count() > 1
+            let parts = self.schema.at(conflict.table).key_parts(conflict.index);
+            let is_shaken = self.unseen.shaken.contains(&conflict.table)
+                || parts.iter().any(|part| self.may_be_pruned(conflict.table, part.column()));
+            self.sees_right && !is_shaken && conflict.ids.iter().filter(holds).count() > 1
         });
         self.is_certain &= certain.is_some() || !is_any;
         certain
@@ -117,7 +125,7 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                             || self.draft.record(reference.table, &reference.target).is_some() => {}
                         _ if !K::COMPLETE
                             && (!self.knowledge.has_all_rows(reference.table)
-                                || self.vague.contains(&(table, *id))) =>
+                                || self.unseen.vague.contains(&(table, *id))) =>
                         {
                             is_certain = false;
                             doubtful.push((table, *id));
@@ -158,6 +166,9 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                 }
                 let strong =
                     self.draft.referrers(table, id).take_while(|(r, _)| r.strength == Strength::Strong);
+                let is_certain =
+                    |r: &Referrer<Uuid>| K::COMPLETE || !self.unseen.vague.contains(&(r.table, r.source));
+                let strong = strong.filter(|(referrer, _)| is_certain(referrer));
                 let count: u64 = strong.map(|(_, count)| u64::from(count)).sum();
                 if count > 0 {
                     let details = format!(
@@ -181,7 +192,7 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                 .take_while(|(referrer, _)| referrer.strength == Strength::Strong)
                 .any(|(referrer, _)| {
                     let source = (referrer.table, referrer.source);
-                    let is_certain = !self.doubtful.contains(&source) && !self.vague.contains(&source);
+                    let is_certain = !self.doubtful.contains(&source) && !self.unseen.vague.contains(&source);
                     source != (table, id) && (K::COMPLETE || is_certain)
                 });
             if is_kept {
@@ -190,6 +201,9 @@ impl<K: Knowledge> Executor<'_, '_, K> {
             let mut changes = ReferenceChanges::default();
             let gone = Step { old: Some(row.as_ref()), new: None, delta: &RowDelta::default() };
             Ovsdb::references(self.schema, table, &gone, &mut changes);
+            if !K::COMPLETE {
+                self.note_collected(table, &id);
+            }
             if !K::COMPLETE && (self.has_strong_referrer(table, &id) || !self.knows_all_referrers(table)) {
                 self.is_certain = false;
                 if self.doubtful.insert((table, id)) {
@@ -291,7 +305,9 @@ impl<K: Knowledge> Executor<'_, '_, K> {
             let mut delta = RowDelta::default();
             replace_members(column, &mut new.columns[usize::from(column.0)], changes, &mut delta);
             if new.data(column).len() < ty.min as usize {
-                if !K::COMPLETE && self.doubtful.contains(&(table, id)) {
+                if !K::COMPLETE
+                    && (self.doubtful.contains(&(table, id)) || self.unseen.shaken.contains(&table))
+                {
                     // The row may be collected before anybody looks at its weak references.
                     self.is_certain = false;
                     continue;

@@ -11,6 +11,7 @@ mod commit;
 mod found;
 mod knowledge;
 mod results;
+mod unseen;
 
 pub use knowledge::{Everything, Knowledge};
 pub use results::{OperationResult, Selection};
@@ -20,7 +21,7 @@ use crate::condition::Condition;
 use crate::datum::Datum;
 use crate::error::{Error, ErrorKind};
 use crate::key::KeyWriter;
-use crate::mutation::{Mutation, replace_members};
+use crate::mutation::{Mutation, Mutator, replace_members};
 use crate::operation::{Operation, PartialRow, Transaction};
 use crate::row::{IndexKey, Ovsdb, Row, RowDelta};
 use crate::schema::{Column, ColumnIx, KeyPart, Schema, TableSchema};
@@ -28,6 +29,7 @@ use cowslip_engine::{ChangeSet, Conflict, Draft, IndexIx, Root, TableIx, Uuid};
 use found::Found;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use unseen::Unseen;
 
 /// What a transaction's outcome depends on besides the data.
 pub struct Circumstances<'a> {
@@ -116,7 +118,7 @@ pub fn execute<K: Knowledge>(
         is_certain: true,
         sees_right: true,
         doubtful: BTreeSet::new(),
-        vague: BTreeSet::new(),
+        unseen: Unseen::default(),
         suspects: Vec::new(),
         conflict: None,
     };
@@ -187,9 +189,7 @@ struct Executor<'a, 'r, K: Knowledge> {
     /// Rows that the server may collect or prune for reasons that are not known: the keys they hold are neither taken
     /// nor free.
     doubtful: BTreeSet<(TableIx, Uuid)>,
-    /// Rows that were there before, with a column that is not known and was mutated: what it refers to now, by what this
-    /// transaction gave it before, is not certain.
-    vague: BTreeSet<(TableIx, Uuid)>,
+    unseen: Unseen,
     /// Changed rows that may be again as they were before the transaction. A row that was changed once is another one.
     suspects: Vec<(TableIx, Uuid)>,
     conflict: Option<Conflict<Ovsdb>>,
@@ -214,6 +214,9 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                 Ok(self.mutate(*table, condition, mutations)?)
             }
             Operation::Delete { table, condition } => {
+                if !K::COMPLETE {
+                    self.note_deleted(*table, condition);
+                }
                 let rows = self.matching(*table, condition);
                 let count = rows.len();
                 for (id, _) in rows {
@@ -289,6 +292,13 @@ impl<K: Knowledge> Executor<'_, '_, K> {
     }
 
     fn update(&mut self, table: TableIx, condition: &Condition, values: &PartialRow) -> OperationResult {
+        if !K::COMPLETE {
+            let columns = values.iter().filter_map(|(column, _)| match column {
+                Column::Data(column) => Some(*column),
+                _ => None,
+            });
+            self.note_lost(table, condition, columns);
+        }
         let rows = self.matching(table, condition);
         let count = rows.len();
         for (id, row) in rows {
@@ -323,6 +333,10 @@ impl<K: Knowledge> Executor<'_, '_, K> {
         condition: &Condition,
         mutations: &[Mutation],
     ) -> Result<OperationResult, Error> {
+        if !K::COMPLETE {
+            let losing = mutations.iter().filter(|mutation| mutation.mutator != Mutator::Insert);
+            self.note_lost(table, condition, losing.map(|mutation| mutation.column));
+        }
         let rows = self.matching(table, condition);
         let count = rows.len();
         let definition = self.schema.at(table);
@@ -333,7 +347,7 @@ impl<K: Knowledge> Executor<'_, '_, K> {
                 let column = mutation.column;
                 if !self.knows_column(table, column) && !is_new(&self.draft, table, &id) {
                     self.is_certain = false;
-                    self.vague.insert((table, id));
+                    self.unseen.vague.insert((table, id));
                     continue;
                 }
                 let value = new.as_ref().unwrap_or(&row).data(column);
@@ -422,7 +436,10 @@ impl<K: Knowledge> Executor<'_, '_, K> {
         if let Some((index, key)) = indexed(self.schema.at(table), condition) {
             let found = self.draft.lookup(table, index, &key);
             let rows = found.filter_map(|id| Some((id, self.draft.record(table, &id)?)));
-            return rows.filter(|(id, row)| condition.all_hold(id, row)).map(|(id, r)| (id, r.clone())).collect();
+            return rows
+                .filter(|(id, row)| condition.all_hold(id, row))
+                .map(|(id, r)| (id, r.clone()))
+                .collect();
         }
         let rows = self.draft.scan(table).filter(|(id, row)| condition.all_hold(id, row));
         rows.map(|(id, row)| (id, row.clone())).collect()

@@ -23,6 +23,8 @@ pub(crate) enum BenchError {
     Closed,
     /// The server sent no JSON messages.
     Framing(FramingError),
+    /// The server does not speak the protocol; what is wrong.
+    Protocol(String),
     /// The server refused a request; its reply.
     Refused(String),
     /// No reply came for a long time.
@@ -37,7 +39,7 @@ impl fmt::Display for BenchError {
             BenchError::Program { name, source } => {
                 write!(
                     f,
-                    "cannot run {name}: {}; is it installed (Debian: openvswitch-common)?",
+                    "cannot run {name}: {}; is it installed (`cargo xtask peers`)?",
                     reason(source)
                 )
             }
@@ -49,6 +51,7 @@ impl fmt::Display for BenchError {
             BenchError::Io(source) => write!(f, "the connection broke: {}", reason(source)),
             BenchError::Closed => f.write_str("the server closed a connection"),
             BenchError::Framing(error) => error.fmt(f),
+            BenchError::Protocol(fault) => write!(f, "the server's answer: {fault}"),
             BenchError::Refused(reply) => write!(f, "the server refused a request: {reply:.500}"),
             BenchError::Silent { seconds } => write!(f, "the server sent nothing for {seconds} seconds"),
             BenchError::Usage(text) => f.write_str(text),

@@ -4,8 +4,10 @@
 //! run, under the same load.
 
 mod error;
+mod ldap;
 mod machine;
 mod ovsdb;
+mod report;
 
 use clap::Subcommand;
 use std::process::ExitCode;
@@ -24,12 +26,20 @@ enum Protocol {
         #[command(subcommand)]
         bench: ovsdb::Bench,
     },
+    /// An LDAP server
+    Ldap {
+        #[command(subcommand)]
+        bench: Box<ldap::Bench>,
+    },
 }
 
 /// Runs a measurement and prints its table in Markdown.
 pub(crate) fn main(args: Args) -> ExitCode {
-    let Protocol::Ovsdb { bench } = args.protocol;
-    match ovsdb::run(bench) {
+    let done = match args.protocol {
+        Protocol::Ovsdb { bench } => ovsdb::run(bench),
+        Protocol::Ldap { bench } => ldap::run(&bench),
+    };
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cowslip bench: {error}");

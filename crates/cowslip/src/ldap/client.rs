@@ -3,14 +3,14 @@
 //! Invariant: answers are handed out in the order in which they come; who asks for one thing at a time never sees the
 //! answer to another.
 
+use cowslip_ldap::filter::Filter;
 use cowslip_ldap::framing::{FrameError, Framing, MESSAGE_BYTES_MAX, frame};
 use cowslip_ldap::ldif::{LdifBody, LdifOperation, LdifRecord};
 use cowslip_ldap::message::{
-    Attributes, Authentication, ChangeOperation, Control, MessageId, ModifyDnRequest, Response, ResponseError,
-    ResponseOperation, SearchParameters, decode_response, write_add, write_bind, write_delete, write_modify,
-    write_modify_dn, write_search, write_unbind,
+    Attributes, Authentication, ChangeOperation, Control, MessageId, ModifyDnRequest, Response,
+    ResponseError, ResponseOperation, SearchParameters, decode_response, write_add, write_bind, write_delete,
+    write_modify, write_modify_dn, write_search, write_unbind,
 };
-use cowslip_ldap::filter::Filter;
 use cowslip_ldap::result::{LdapResult, ResultCode};
 use cowslip_ldap::url::{LdapUrl, UrlScheme};
 use std::fmt;

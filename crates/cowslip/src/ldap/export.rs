@@ -113,7 +113,8 @@ fn online(args: &Args, out: &mut Out, progress: &mut Progress) -> Result<u64, St
                 let values = attributes.iter().flat_map(|attribute| attribute.values.iter());
                 contexts.extend(values.map(|value| String::from_utf8_lossy(value).into_owned()));
             });
-            refuse("namingContexts".to_owned(), result.map_err(|e| e.to_string())?).map_err(|e| e.to_string())?;
+            refuse("namingContexts".to_owned(), result.map_err(|e| e.to_string())?)
+                .map_err(|e| e.to_string())?;
             contexts
         }
     };

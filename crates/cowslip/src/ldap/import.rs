@@ -107,7 +107,10 @@ fn conclude(args: &Args, report: &ImportReport) -> Result<(), String> {
     list("made anew, because they were not of their form", &report.malformed);
     list("left out, unknown to the schema", &report.unknown);
     if report.unresolved > 0 {
-        println!("{} name no entry of this directory and are kept as text", counted(report.unresolved, "values"));
+        println!(
+            "{} name no entry of this directory and are kept as text",
+            counted(report.unresolved, "values")
+        );
     }
     if report.access_rule_count > 0 {
         println!("NOT ENFORCED, access rules of another server:");
@@ -142,6 +145,12 @@ fn tell_rejection(progress: &mut Progress, Rejection { line, dn, reason }: &Reje
     }
 }
 
+/// Whether a folder holds a directory: what making one would find at the end is told at the beginning.
+fn has_directory(folder: &Path) -> bool {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|file| file.file_name().into_string().ok()).any(|name| name.starts_with("snapshot-"))
+}
+
 type Part<'a> = &'a dyn Fn() -> Option<f64>;
 
 fn offline<R: BufRead>(
@@ -151,8 +160,11 @@ fn offline<R: BufRead>(
     progress: &mut Progress,
     part: Part<'_>,
 ) -> Result<ImportReport, String> {
-    if std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some()) {
-        return Err(format!("{} is not empty; to add to a directory, send the file to its server (--url)", folder.display()));
+    if has_directory(folder) {
+        return Err(format!(
+            "there is a directory in {} already; to add to it, send the file to its server (--url)",
+            folder.display()
+        ));
     }
     let first = reader.next();
     let suffixes = match (&args.suffixes[..], &first) {
@@ -170,8 +182,12 @@ fn offline<R: BufRead>(
         let mut progress = progress.borrow_mut();
         match at {
             ImportProgress::Reading { records, .. } => progress.tell(records, part()),
-            ImportProgress::Settling { entries } => progress.say(&format!("names of {}", counted(entries, "entries"))),
-            ImportProgress::Indexing { entries } => progress.say(&format!("indexes of {}", counted(entries, "entries"))),
+            ImportProgress::Settling { entries } => {
+                progress.say(&format!("names of {}", counted(entries, "entries")))
+            }
+            ImportProgress::Indexing { entries } => {
+                progress.say(&format!("indexes of {}", counted(entries, "entries")))
+            }
             _ => {}
         }
     };
@@ -310,7 +326,8 @@ impl Input {
             (Box::new(std::io::stdin()), None)
         } else {
             let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
-            let bytes = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
+            let bytes =
+                file.metadata().ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
             (Box::new(file), bytes)
         };
         let stream = Counted { stream, position: Rc::clone(&position) };

@@ -4,7 +4,9 @@ use super::client::{Client, ClientError, refuse};
 use super::import::forms;
 use super::remote::Remote;
 use cowslip_ldap::filter::Filter;
-use cowslip_ldap::message::{ChangeOperation, Scope, SearchParameters, write_add, write_delete, write_modify};
+use cowslip_ldap::message::{
+    ChangeOperation, Scope, SearchParameters, write_add, write_delete, write_modify,
+};
 use cowslip_ldap::result::ResultCode;
 use cowslip_ldap_server::config::INDEX_DN;
 use cowslip_ldap_server::meta::IndexForm;
@@ -113,16 +115,18 @@ fn status(client: &mut Client) -> Result<(), ClientError> {
     let parameters =
         SearchParameters { base: INDEX_DN, scope: Scope::One, attributes, ..SearchParameters::default() };
     let mut lines = Vec::new();
-    let result = client.search(&parameters, &Filter::Present("objectClass".to_owned()), |_, attributes| {
-        let values = |name: &str| -> Vec<String> {
-            let named = attributes.iter().filter(|attribute| attribute.description.eq_ignore_ascii_case(name));
-            named
-                .flat_map(|attribute| attribute.values.iter())
-                .map(|value| String::from_utf8_lossy(value).into_owned())
-                .collect()
-        };
-        lines.push(format!("{}: {}", values("cn").join(", "), values("indexForm").join(", ")));
-    })?;
+    let result =
+        client.search(&parameters, &Filter::Present("objectClass".to_owned()), |_, attributes| {
+            let values = |name: &str| -> Vec<String> {
+                let named =
+                    attributes.iter().filter(|attribute| attribute.description.eq_ignore_ascii_case(name));
+                named
+                    .flat_map(|attribute| attribute.values.iter())
+                    .map(|value| String::from_utf8_lossy(value).into_owned())
+                    .collect()
+            };
+            lines.push(format!("{}: {}", values("cn").join(", "), values("indexForm").join(", ")));
+        })?;
     refuse(INDEX_DN.to_owned(), result)?;
     lines.sort();
     lines.iter().for_each(|line| println!("{line}"));

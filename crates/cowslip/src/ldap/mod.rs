@@ -2,7 +2,7 @@
 //!
 //! Exit status: 0 if all was done; 1 if something was not, with the reason on stderr; 2 for a wrong command line.
 
-mod client;
+pub(crate) mod client;
 mod explain;
 mod export;
 mod import;

@@ -17,7 +17,13 @@ pub(crate) struct Remote {
     #[arg(short = 'D', long, value_name = "DN", requires = "url")]
     bind_dn: Option<String>,
     /// That user's password; others can read it in the list of processes
-    #[arg(short = 'w', long, value_name = "PASSWORD", requires = "bind_dn", conflicts_with = "password_file")]
+    #[arg(
+        short = 'w',
+        long,
+        value_name = "PASSWORD",
+        requires = "bind_dn",
+        conflicts_with = "password_file"
+    )]
     password: Option<String>,
     /// A file whose first line is that user's password
     #[arg(short = 'y', long, value_name = "FILE", requires = "bind_dn")]

@@ -127,7 +127,8 @@ fn fetch(client: &mut Client) -> Result<Vec<(Element, String)>, String> {
 /// Definitions as a file has them.
 fn file_of(definitions: &[(Element, String)]) -> Result<SchemaFile, String> {
     let name = |element: Element| ELEMENTS.iter().find(|(it, _)| *it == element).map_or("", |(_, name)| name);
-    let text: String = definitions.iter().map(|(element, text)| format!("{}: {text}\n", name(*element))).collect();
+    let text: String =
+        definitions.iter().map(|(element, text)| format!("{}: {text}\n", name(*element))).collect();
     SchemaFile::parse(&text).map_err(|error| format!("the server's schema: {error}"))
 }
 

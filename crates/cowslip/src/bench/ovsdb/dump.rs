@@ -3,7 +3,7 @@
 use super::DumpArgs;
 use super::load::{Reader, read_all, send_all};
 use super::peer::Peer;
-use super::report::{known, ratio, table};
+use crate::bench::report::{known, ratio, table};
 use super::schema::{clear, fill_flows, monitor_flows, touch};
 use crate::bench::error::BenchError;
 use crate::bench::machine::{cpu_time, heading, resident_mb};

@@ -4,7 +4,6 @@ mod answer;
 mod dump;
 mod load;
 mod peer;
-mod report;
 mod schema;
 mod transact;
 

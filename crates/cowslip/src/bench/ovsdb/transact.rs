@@ -4,7 +4,7 @@ use super::TransactArgs;
 use super::answer::Answerer;
 use super::load::{self, Outcome, Shape, Template};
 use super::peer::Peer;
-use super::report::{known, milliseconds, quantile, ratio, table};
+use crate::bench::report::{known, milliseconds, quantile, ratio, table};
 use super::schema::{Operation, clear, fill_network};
 use crate::bench::error::BenchError;
 use crate::bench::machine::{cpu_time, heading};
