@@ -35,7 +35,15 @@ pub(crate) fn test(workspace: &Workspace, arguments: &[String]) -> Result<(), Fa
 /// Runs the test that counts what the others don't need counted.
 fn counted(workspace: &Workspace) -> Result<(), Failure> {
     let mut command = workspace.cargo();
-    command.args(["test", "--package", "cowslip-ldap-server", "--features", "count-owners", "--test", "owners"]);
+    command.args([
+        "test",
+        "--package",
+        "cowslip-ldap-server",
+        "--features",
+        "count-owners",
+        "--test",
+        "owners",
+    ]);
     process::run(&mut command)
 }
 

@@ -1,11 +1,12 @@
 //! What operations of the directory cost apart from sockets and the disk, and what entries take in memory.
 //!
-//! `cargo bench -p cowslip-ldap-server --bench directory -- [operations|memory|groups|start] [ENTRIES] [sub]`
+//! `cargo bench -p cowslip-ldap-server --bench directory -- [operations|memory|groups|start|sockets] [ENTRIES] [sub]`
 //!
 //! * `operations`: a modify of two attributes and a search by uid, step by step;
 //! * `memory`: per entry, after loading and after each entry was modified once;
 //! * `groups`: one member more or less of groups of 10 and of 100,000, and what else touches many references;
-//! * `start`: a snapshot written and read.
+//! * `start`: a snapshot written and read;
+//! * `sockets`: durable modifies over 1, 5, 20 and 100 connections, with the processor time of the server's threads.
 //!
 //! People are entries `uid=user.N,ou=People,dc=example,dc=com` of twelve attributes, with equality indexes on
 //! objectClass, uid, cn, sn and mail, and with `sub` substring indexes on cn, sn and mail. Means are of the processor time
@@ -13,14 +14,18 @@
 
 use std::fs;
 use std::hint::black_box;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use cowslip_engine::{ChangeSet, Commit, Draft, RecordNumber, Root, Uuid};
 use cowslip_ldap::filter::Filter;
 use cowslip_ldap::message::{
-    ChangeOperation, Limits, MessageId, ModifyDnRequest, Operation, Scope, SearchParameters, decode_request, write_modify,
-    write_modify_dn, write_search,
+    Authentication, ChangeOperation, Limits, MessageId, ModifyDnRequest, Operation, Scope, SearchParameters, decode_request,
+    write_modify, write_modify_dn, write_search, write_bind,
 };
 use cowslip_ldap::schema::AttributeTypeId;
 use cowslip_ldap_server::codec::DirectoryCodec;
@@ -33,6 +38,8 @@ use cowslip_ldap_server::model::{Directory, Note};
 use cowslip_ldap_server::operations::write::{self, Circumstances};
 use cowslip_ldap_server::operations::{Plan, request, uniqueness};
 use cowslip_ldap_server::search::{self, RootDse, Search};
+use cowslip_ldap_server::server::ServerOptions;
+use cowslip_ldap_server::testing::{ROOT_DN, ROOT_PASSWORD, TestServer};
 use cowslip_ldap_server::service::{self, Service, ServiceOptions};
 
 const SUFFIX: &str = "dc=example,dc=com";
@@ -44,7 +51,7 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let count = words.iter().find_map(|word| word.parse().ok());
     let has = |name: &str| words.iter().any(|word| word == name);
-    let all = !["operations", "memory", "groups", "start"].iter().any(|name| has(name));
+    let all = !["operations", "memory", "groups", "start", "sockets"].iter().any(|name| has(name));
     if all || has("operations") {
         operations(count.unwrap_or(10_000), has("sub"));
     }
@@ -56,6 +63,9 @@ fn main() {
     }
     if all || has("start") {
         start(count.unwrap_or(10_000), has("sub"));
+    }
+    if all || has("sockets") {
+        sockets(count.unwrap_or(10_000));
     }
 }
 
@@ -110,7 +120,12 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn entry(&mut self, parent: EntryNumber, rdn: &str, given: &[(&str, &[&str])]) -> (EntryNumber, StoredEntry) {
+    fn entry(
+        &mut self,
+        parent: EntryNumber,
+        rdn: &str,
+        given: &[(&str, &[&str])],
+    ) -> (EntryNumber, StoredEntry) {
         let mut attributes: Vec<(AttributeTypeId, &[&str])> = given
             .iter()
             .map(|(name, values)| (self.meta.schema.attribute(name).expect("a standard type"), *values))
@@ -179,7 +194,11 @@ fn word(number: usize, salt: u64) -> String {
 }
 
 impl Bench {
-    fn new(people: usize, with_substrings: bool, more: impl FnOnce(&mut Maker<'_>, EntryNumber, &mut Vec<Entry>)) -> Self {
+    fn new(
+        people: usize,
+        with_substrings: bool,
+        more: impl FnOnce(&mut Maker<'_>, EntryNumber, &mut Vec<Entry>),
+    ) -> Self {
         let first = service::initial_root(&options()).expect("a directory");
         let meta = first.meta();
         let rules = Arc::new(meta.rules.as_ref().clone());
@@ -213,7 +232,8 @@ impl Bench {
     }
 
     fn random(&mut self, below: usize) -> usize {
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.random >> 33) as usize % below
     }
 
@@ -335,7 +355,8 @@ fn searches(bench: &mut Bench, people: usize, count: usize) {
     let frames: Vec<Vec<u8>> = (0..count)
         .map(|_| {
             let mut frame = Vec::new();
-            let filter = Filter::parse(&format!("(uid=user.{})", 1 + bench.random(people))).expect("a filter");
+            let filter =
+                Filter::parse(&format!("(uid=user.{})", 1 + bench.random(people))).expect("a filter");
             let base = SUFFIX;
             let search = SearchParameters { base, scope: Scope::Subtree, ..SearchParameters::default() };
             write_search(&mut frame, id(), &search, &filter, &[]);
@@ -512,4 +533,77 @@ fn start(people: usize, with_substrings: bool) {
     let (service, _) = Service::open(Arc::new(storage), folder.path(), &options()).expect("a directory");
     println!("  opened in {:.1} s", before.elapsed().as_secs_f64());
     service.shutdown().expect("a clean end");
+}
+
+fn sockets(people: usize) {
+    let bench = Bench::new(people, false, |_, _, _| {});
+    let folder = tempfile::tempdir().expect("room for a folder");
+    let storage = cowslip_engine::storage::FileSystem::new();
+    Service::create_from(&storage, folder.path(), &options(), &bench.root).expect("a directory");
+    drop(bench);
+    let runtime = tokio::runtime::Runtime::new().expect("threads");
+    let (service, _) = Service::open(Arc::new(storage), folder.path(), &options()).expect("a directory");
+    let options = ServerOptions::new(ROOT_DN, Some(ROOT_PASSWORD.into()));
+    let server = runtime.block_on(TestServer::with_options(service, options));
+    for connections in [1, 5, 20, 100] {
+        let (is_over, done) = (AtomicBool::new(false), AtomicU64::new(0));
+        let (elapsed, user, system) = thread::scope(|scope| {
+            for number in 0..connections {
+                let (is_over, done, port) = (&is_over, &done, server.port);
+                let client = thread::Builder::new().name(CLIENT.to_owned());
+                let work = move || client_modifies(port, people, number as u64, is_over, done);
+                client.spawn_scoped(scope, work).expect("a thread");
+            }
+            thread::sleep(Duration::from_millis(500));
+            let (start, before, first) = (Instant::now(), server_ticks(), done.load(Ordering::Relaxed));
+            thread::sleep(Duration::from_secs(4));
+            let (elapsed, after) = (start.elapsed().as_secs_f64(), server_ticks());
+            let count = (done.load(Ordering::Relaxed) - first) as f64;
+            is_over.store(true, Ordering::Relaxed);
+            println!("  {connections:3} connections: {:6.0} modifies per second", count / elapsed);
+            // A tick is a hundredth of a second.
+            let us = |ticks: u64| ticks as f64 * 1e4 / count;
+            (elapsed, us(after.0 - before.0), us(after.1 - before.1))
+        });
+        black_box(elapsed);
+        println!("      server: {user:.1} us user, {system:.1} us system per modify");
+    }
+    runtime.block_on(server.stop());
+}
+
+const CLIENT: &str = "bench-client";
+
+/// The processor time of all threads that are not a client's, in ticks: user, system.
+fn server_ticks() -> (u64, u64) {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let stats = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
+    let ticks = stats.filter(|stat| !stat.contains(CLIENT)).filter_map(|stat| {
+        let fields: Vec<u64> =
+            stat.rsplit_once(')')?.1.split_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
+        Some((*fields.get(11)?, *fields.get(12)?))
+    });
+    ticks.fold((0, 0), |(user, system), (u, s)| (user + u, system + s))
+}
+
+fn client_modifies(port: u16, people: usize, number: u64, is_over: &AtomicBool, done: &AtomicU64) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
+    stream.set_nodelay(true).expect("a socket");
+    let mut frame = Vec::new();
+    write_bind(&mut frame, id(), ROOT_DN.as_bytes(), Authentication::Simple(ROOT_PASSWORD.as_bytes()), &[]);
+    let mut answer = [0; 256];
+    let mut ask = |frame: &[u8]| {
+        stream.write_all(frame).expect("a server");
+        let count = stream.read(&mut answer).expect("a server");
+        // An answer of success is so short that it comes at once: message, number, operation, result code 0.
+        assert!(count > 10 && answer[7..10] == [10, 1, 0], "{:?}", &answer[..count]);
+    };
+    ask(&frame);
+    let mut state = number + 1;
+    while !is_over.load(Ordering::Relaxed) {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let person = 1 + (state >> 33) as usize % people;
+        let value = format!("{:012}", state >> 30);
+        ask(&modify_frame(&person_dn(person), &value, &value));
+        done.fetch_add(1, Ordering::Relaxed);
+    }
 }

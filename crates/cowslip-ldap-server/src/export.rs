@@ -90,7 +90,6 @@ pub fn export<W: Write>(
         report: ExportReport::default(),
         dn: String::new(),
         name: String::new(),
-        text: String::new(),
         order: order(root.meta()),
     };
     export.out.version()?;
@@ -146,7 +145,6 @@ struct Export<'a, W> {
     report: ExportReport,
     dn: String,
     name: String,
-    text: String,
     /// The place of each attribute type by its number.
     order: Vec<u32>,
 }
@@ -183,17 +181,13 @@ impl<W: Write> Export<'_, W> {
         if let Some(attribute) = entry.attributes.attribute(kind, options) {
             return attribute.values().try_for_each(|value| self.out.value(name, value));
         }
-        for value in entry.values(kind, options) {
-            match value {
-                Value::Plain(text) | Value::Name(_, text) => self.out.value(name, &text)?,
-                Value::Entry(target) => {
-                    self.text.clear();
-                    self.root.write_dn(target, &mut self.text);
-                    self.out.value(name, self.text.as_bytes())?;
-                }
-            }
+        // The order of names is that of the entries' numbers, which another directory gives otherwise.
+        let mut texts: Vec<Box<[u8]>> =
+            entry.values(kind, options).iter().map(|value| text(self.root, value)).collect();
+        if entry.reference(kind, options).is_some() {
+            texts.sort_unstable();
         }
-        Ok(())
+        texts.iter().try_for_each(|text| self.out.value(name, text))
     }
 
     fn made_by_server(&mut self, entry: &StoredEntry) -> io::Result<()> {
@@ -216,5 +210,13 @@ impl<W: Write> Export<'_, W> {
             *self.report.left_out.entry(name.to_owned()).or_default() += values as u64;
         }
         is_left_out
+    }
+}
+
+/// A value as it is written: an entry by its present name.
+fn text(root: &Root<Directory>, value: &Value) -> Box<[u8]> {
+    match value {
+        Value::Plain(text) | Value::Name(_, text) => Box::from(&**text),
+        Value::Entry(target) => root.dn(*target).into_bytes().into(),
     }
 }

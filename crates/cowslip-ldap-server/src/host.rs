@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cowslip_engine::{Batch, ChangeSet, Conflict, Draft, Host, IndexBuilder, Outcome};
 use cowslip_ldap::result::ResultCode;
 
-use crate::entry::{Csn, EntryNumber};
+use crate::entry::{Csn, EntryNumber, StoredEntry};
 use crate::indexing::Task;
 use crate::meta::{ENTRIES, IndexSlot, Meta, fixed};
 use crate::model::{Directory, Note};
@@ -277,7 +277,10 @@ impl Host<Directory> for DirectoryHost {
 fn configured(draft: &Draft<'_, Directory>, meta: &Meta) -> Result<Option<Meta>, Refusal> {
     let Some(config) = meta.rules.config else { return Ok(None) };
     let is_touched = draft.touched(ENTRIES).any(|(number, touched)| {
-        let was_there = touched.first.is_some() && draft.base().is_within(*number, config);
+        // What was neither moved nor deleted is where it was, so one walk tells.
+        let parent = |entry: Option<&Arc<StoredEntry>>| entry.map(|entry| entry.parent);
+        let is_moved = parent(touched.first) != parent(touched.last);
+        let was_there = is_moved && touched.first.is_some() && draft.base().is_within(*number, config);
         was_there || draft.is_within(*number, config)
     });
     if !is_touched {
@@ -327,7 +330,7 @@ pub(crate) fn now_us() -> u64 {
 
 /// The largest entry number and the latest change in a root, as a host goes on from them.
 pub fn numbers_of(root: &cowslip_engine::Root<Directory>) -> (u32, u64) {
-    let largest = |(number, us): (u32, u64), (id, entry): (EntryNumber, &Arc<crate::entry::StoredEntry>)| {
+    let largest = |(number, us): (u32, u64), (id, entry): (EntryNumber, &Arc<StoredEntry>)| {
         (number.max(id.0), us.max(entry.csn.time_us))
     };
     root.scan(ENTRIES).fold((0, 0), largest)

@@ -39,10 +39,7 @@ pub fn load(storage: &dyn Storage, folder: &Path) -> Result<Loaded<Directory>, O
 
 /// Takes the folder's lock. A lock file that is not there, or cannot be opened for writing, is none: whoever reads a
 /// backup on a read-only medium needs no lock.
-fn keep_servers_out(
-    storage: &dyn Storage,
-    folder: &Path,
-) -> Result<Option<Box<dyn StorageLock>>, OpenError> {
+fn keep_servers_out(storage: &dyn Storage, folder: &Path) -> Result<Option<Box<dyn StorageLock>>, OpenError> {
     let path = journal::lock_path(folder);
     if !storage.exists(&path).unwrap_or(false) {
         return Ok(None);

@@ -4,7 +4,8 @@
 //! and which attribute type has which number, because stored entries name their types by number. Invariant: the schema
 //! is a function of this entry and of the standard that this version of the program has.
 
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock};
 
 use cowslip_engine::Draft;
 use cowslip_ldap::result::ResultCode;
@@ -30,6 +31,18 @@ const KINDS: [(Element, AttributeTypeId); 3] = [
     (Element::ContentRule, AttributeTypeId::DIT_CONTENT_RULES),
 ];
 
+/// The standard that changed schemas are compared with, and its definitions as they are published, by [`KINDS`].
+struct Standard {
+    schema: Schema,
+    published: [HashSet<String>; KINDS.len()],
+}
+
+static STANDARD: LazyLock<Standard> = LazyLock::new(|| {
+    let schema = Schema::standard();
+    let published = KINDS.map(|(element, _)| schema.published(element).into_iter().collect());
+    Standard { schema, published }
+});
+
 /// The kind of element that an attribute of the schema's entry holds, if it can be changed.
 pub fn element_of(kind: AttributeTypeId) -> Option<Element> {
     KINDS.iter().find(|(_, holder)| *holder == kind).map(|(element, _)| *element)
@@ -40,9 +53,9 @@ pub fn element_of(kind: AttributeTypeId) -> Option<Element> {
 /// # Errors
 /// The entry contradicts itself or the standard of this version, with the element.
 pub fn schema_of(entry: Option<&StoredEntry>) -> Result<Schema, String> {
-    let standard = Schema::standard();
-    let Some(entry) = entry else { return Ok(standard) };
-    let kept = Kept::read(entry, &standard);
+    let Some(entry) = entry else { return Ok(Schema::standard()) };
+    let standard = &STANDARD.schema;
+    let kept = Kept::read(entry, standard);
     let numbered = standard.with_numbers(&kept.numbers).map_err(|error| error.to_string())?;
     let mut changes = Vec::new();
     for (element, holder) in KINDS {
@@ -90,16 +103,14 @@ pub fn change(
     let changes = SchemaChange::from_modifications(&modifications).map_err(|error| refused(&error))?;
     let usage = InUse { draft, meta };
     let schema = meta.schema.apply(&changes, &usage).map_err(|error| refused(&error))?;
-    let standard = Schema::standard();
     let mut edit = EntryEdit::new(&entry, |kind, value: &[u8]| meta.value_key(kind, value));
-    for (element, holder) in KINDS {
-        let known = standard.published(element);
+    for ((element, holder), known) in KINDS.into_iter().zip(&STANDARD.published) {
         let texts = schema.published(element).into_iter().filter(|text| !known.contains(text));
         let values: Vec<Incoming> = texts.map(|text| incoming(meta, holder, text.into_bytes())).collect();
         edit.replace(holder, "", false, &values);
     }
     if let Some(holder) = schema.attribute("schemaNumbers") {
-        let text = Kept::of(&schema, &standard).write();
+        let text = Kept::of(&schema, &STANDARD.schema).write();
         edit.replace(holder, "", false, &[incoming(meta, holder, text.into_bytes())]);
     }
     let (attributes, special, delta) = edit

@@ -152,6 +152,35 @@ impl Tree for Draft<'_, Directory> {
     }
 }
 
+/// Resolves one path after the other. Names that come together mostly lie below one entry, which is found once.
+pub struct Resolver<'a, T> {
+    tree: &'a T,
+    /// The steps that lead above the last path's entry, and what is there.
+    above: Option<(&'a [Box<[u8]>], Option<EntryNumber>)>,
+}
+
+impl<'a, T: Tree> Resolver<'a, T> {
+    /// A resolver in this version of the tree.
+    pub fn new(tree: &'a T) -> Self {
+        Self { tree, above: None }
+    }
+
+    /// The entry at the end of a path, if there is one.
+    pub fn resolve(&mut self, path: &'a Path) -> Option<EntryNumber> {
+        let (last, steps) = path.parts.split_last()?;
+        let parent = match self.above {
+            Some((known, parent)) if known == steps => parent,
+            _ => {
+                let child = |at, step: &Box<[u8]>| self.tree.child(at, step);
+                let parent = steps.iter().try_fold(NO_ENTRY, child);
+                self.above = Some((steps, parent));
+                parent
+            }
+        };
+        self.tree.child(parent?, last)
+    }
+}
+
 /// Where a name leads, normalised: the suffix, then one RDN after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
@@ -318,8 +347,14 @@ pub fn normalized_name(dn: &Dn, schema: &Schema) -> Result<Box<[u8]>, cowslip_ld
 
 /// The key of an entry in the index of names.
 pub(crate) fn child_key(parent: EntryNumber, rdn: &[u8]) -> Key {
-    let mut bytes = Vec::with_capacity(4 + rdn.len());
-    bytes.extend_from_slice(&parent.0.to_be_bytes());
-    bytes.extend_from_slice(rdn);
-    Key::new(&bytes)
+    let number = parent.0.to_be_bytes();
+    // Made for each step of each look-up, and mostly short.
+    let mut short = [0; 64];
+    let length = number.len() + rdn.len();
+    if let Some(bytes) = short.get_mut(..length) {
+        bytes[..number.len()].copy_from_slice(&number);
+        bytes[number.len()..].copy_from_slice(rdn);
+        return Key::new(bytes);
+    }
+    Key::new(&[&number[..], rdn].concat())
 }

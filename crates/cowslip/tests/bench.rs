@@ -78,7 +78,8 @@ fn directory_loads_are_written_as_json() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("results");
     let json = file.to_str().unwrap();
-    let args = ["searchrate", "--entries", "20", "--duration", "0.05", "--connections", "1,2", "--json", json];
+    let args =
+        ["searchrate", "--entries", "20", "--duration", "0.05", "--connections", "1,2", "--json", json];
     assert_eq!(rows("ldap", &args).len(), 2);
     let text = std::fs::read_to_string(&file).unwrap();
     let objects: Vec<serde_json::Value> =

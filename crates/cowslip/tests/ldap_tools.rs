@@ -134,7 +134,9 @@ fn access_rules_are_no_quiet_success() {
     let tools = Tools::new();
     let told = tools.fails(&["import", "--data", "slapd", &data("slapd.ldif")]);
     assert!(told.contains("4 imported, 0 rejected") && told.contains("not enforced"), "{told}");
-    assert!(tools.fails(&["import", "--data", "slapd", &data("slapd.ldif")]).contains("already; to add to it"));
+    assert!(
+        tools.fails(&["import", "--data", "slapd", &data("slapd.ldif")]).contains("already; to add to it")
+    );
     let told = tools.ok(&["import", "--data", "more", "--ignore-access-rules", &data("slapd.ldif")]);
     assert!(told.contains("line 26: 1 pwdAccountLockedTime of uid=amy"), "{told}");
     let told = tools.fails(&["import", "--data", "ds", "--ignore-access-rules", &data("389ds.ldif")]);
@@ -184,6 +186,41 @@ fn damage_is_found_and_salvage_asked_for() {
 }
 
 #[test]
+fn a_damaged_journal_is_given_up_only_when_told() {
+    let tools = Tools::new();
+    let mut server = tools.serve("served");
+    let mut ldif = "dn: dc=example,dc=com\nobjectClass: domain\n\n".to_owned();
+    for number in 0..500 {
+        ldif += &format!("dn: cn=d{number},dc=example,dc=com\nobjectClass: device\n\n");
+    }
+    tools.write("in.ldif", &ldif);
+    tools.ok(&at(&server, &["import", "in.ldif"]));
+    // A connection is closed after the last answer, so all is on the disk.
+    server.child.kill().unwrap();
+    drop(server);
+    let files = std::fs::read_dir(tools.path("served")).unwrap().map(|file| file.unwrap().path());
+    let mut journals: Vec<PathBuf> =
+        files.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("journal-")).collect();
+    journals.sort();
+    let mut content = std::fs::read(&journals[0]).unwrap();
+    let place = content.windows(5).position(|bytes| bytes == b"cn=d3").unwrap();
+    content[place] ^= 1;
+    std::fs::write(&journals[0], content).unwrap();
+    let told = tools.fails(&["verify", "--data", "served"]);
+    assert!(told.contains("is damaged at offset") && told.contains("--salvage gives them up"), "{told}");
+    assert!(tools.fails(&["export", "--data", "served"]).contains("journal-"));
+    let told = tools.ok(&["verify", "--data", "served", "--salvage"]);
+    assert!(told.contains("everything up to commit") && told.contains("0 problems"), "{told}");
+    let left = tools.ok(&["export", "--data", "served"]);
+    assert!(!left.contains("dn: cn=d499,"), "what came after the damage is gone");
+    assert!(
+        std::fs::read_dir(tools.path("served"))
+            .unwrap()
+            .any(|file| { file.unwrap().file_name().to_str().unwrap().starts_with("aside-") })
+    );
+}
+
+#[test]
 fn a_server_takes_and_gives_the_same() {
     let tools = Tools::new();
     let server = tools.serve("served");
@@ -218,6 +255,63 @@ fn a_server_takes_and_gives_the_same() {
     assert_parents_first(&online);
     assert_parents_first(&offline);
     tools.ok(&["verify", "--data", "served"]);
+}
+
+#[test]
+fn spelling_is_kept() {
+    let tools = Tools::new();
+    let server = tools.serve("served");
+    let unit = "objectClass: organizationalUnit\n\n";
+    tools.write(
+        "in.ldif",
+        &format!(
+            "dn: dc=example,dc=com\nobjectClass: domain\n\ndn: ou=MiXed,DC=Example,dc=com\n{unit}\
+             dn: cn=A  Child,ou=mixed,dc=example,dc=com\nobjectClass: device\n\n\
+             dn: ou=mixed,dc=example,dc=com\nchangetype: modrdn\nnewrdn: OU=Other\ndeleteoldrdn: 1\n\n"
+        ),
+    );
+    tools.ok(&at(&server, &["import", "in.ldif"]));
+    let online = tools.ok(&at(&server, &["export"]));
+    drop(server);
+    for exported in [online, tools.ok(&["export", "--data", "served"])] {
+        let names: Vec<&str> = exported.lines().filter(|line| line.starts_with("dn:")).collect();
+        let child = "dn: cn=A  Child,OU=Other,dc=example,dc=com";
+        assert_eq!(names, ["dn: dc=example,dc=com", "dn: OU=Other,dc=example,dc=com", child], "L036");
+        assert!(
+            exported.contains("\nou: Other\n") && !exported.to_lowercase().contains("mixed"),
+            "L036: {exported}"
+        );
+    }
+}
+
+#[test]
+fn a_new_directory_gets_its_schema_and_its_indexes() {
+    let tools = Tools::new();
+    tools.write("our.schema", "attributetype ( 1.3.6.1.4.1.32473.1 NAME 'ourValue' SUP name )\n");
+    tools.write("photo", "caption");
+    let photo = tools.path("photo");
+    let ldif = format!(
+        "dn: dc=example,dc=com\nobjectClass: domain\nobjectClass: extensibleObject\nourValue: seven\n\
+         description:< file://{}\n",
+        photo.to_str().unwrap()
+    );
+    tools.write("in.ldif", &ldif);
+    assert!(tools.fails(&["import", "--data", "one", "in.ldif"]).contains("URL"));
+    assert!(tools.fails(&["import", "--data", "two", "--read-files", "in.ldif"]).contains("ourValue"));
+    let args =
+        ["import", "--data", "three", "--read-files", "--schema", "our.schema", "--index", "ourvalue=eq,sub"];
+    tools.ok(&[&args[..], &["in.ldif"]].concat());
+    assert!(tools.ok(&["export", "--data", "three"]).contains("\ndescription: caption\n"));
+    for (filter, form) in
+        [("(ourValue=SEVEN)", "ourValue, eq: 1 "), ("(ourValue=*eve*)", "ourValue, sub: 1 ")]
+    {
+        let told = tools.ok(&["explain", "--data", "three", filter]);
+        assert!(told.contains(form) && told.contains(", 1 match"), "{told}");
+    }
+    let told = tools.ok(&["import", "--data", "four", "--read-files", "--drop-unknown", "in.ldif"]);
+    assert!(told.contains("unknown to the schema: ourValue 1"), "{told}");
+    assert!(tools.fails(&["import", "--data", "five", "--index", "noSuch=eq", "in.ldif"]).contains("noSuch"));
+    assert!(!tools.path("five").exists(), "nothing is made of what is refused");
 }
 
 #[test]

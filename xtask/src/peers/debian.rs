@@ -111,7 +111,9 @@ mod tests {
     #[test]
     fn each_missing_package_is_named_once() {
         let packages = missing_from(&[]);
-        for package in ["openvswitch-common", "openvswitch-switch", "ovn-common", "slapd", "389-ds-base", "strace"] {
+        for package in
+            ["openvswitch-common", "openvswitch-switch", "ovn-common", "slapd", "389-ds-base", "strace"]
+        {
             assert_eq!(packages.iter().filter(|named| **named == package).count(), 1, "{package}");
         }
     }

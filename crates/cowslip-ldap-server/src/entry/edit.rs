@@ -162,21 +162,27 @@ impl<'a, F: Fn(AttributeTypeId, &[u8]) -> Key> EntryEdit<'a, F> {
     /// Gives an attribute exactly these values, which must differ from each other.
     pub fn replace(&mut self, kind: AttributeTypeId, options: &str, is_reference: bool, values: &[Incoming]) {
         let place = self.touch(kind, options, is_reference);
-        self.touched[place].now = if is_reference {
-            let mut names = LargeValues::default();
-            for value in values.iter().filter(|value| value.target.is_none()) {
-                names.insert(value.key.clone(), Arc::clone(&value.text));
+        let now = &mut self.touched[place].now;
+        let pair = |value: &Incoming| (value.key.clone(), Arc::clone(&value.text));
+        // A large set is changed in what differs, so that nobody has to look at all of it afterwards.
+        if is_reference {
+            if !matches!(now, Form::Reference(..)) {
+                *now = Form::Reference(Numbers::default(), LargeValues::default());
             }
-            Form::Reference(values.iter().filter_map(|value| value.target).collect(), names)
+            if let Form::Reference(numbers, names) = now {
+                numbers.assign(values.iter().filter_map(|value| value.target));
+                names.assign(values.iter().filter(|value| value.target.is_none()).map(pair));
+            }
         } else if values.len() >= LARGE_MIN {
-            let mut large = LargeValues::default();
-            for value in values {
-                large.insert(value.key.clone(), Arc::clone(&value.text));
+            if !matches!(now, Form::Large(_)) {
+                *now = Form::Large(LargeValues::default());
             }
-            Form::Large(large)
+            if let Form::Large(large) = now {
+                large.assign(values.iter().map(pair));
+            }
         } else {
-            Form::Plain(values.iter().map(|value| Arc::clone(&value.text)).collect())
-        };
+            *now = Form::Plain(values.iter().map(|value| Arc::clone(&value.text)).collect());
+        }
     }
 
     /// Turns the text of an unresolved name into the number of the entry that has it now, or back.
@@ -310,6 +316,9 @@ impl Form {
             }
             _ => {
                 let (before, values) = (self.plain(), now.plain());
+                if before.len().max(values.len()) <= FEW_VALUES {
+                    return (missing(&before, &values), missing(&values, &before));
+                }
                 let (old, new): (HashSet<_>, HashSet<_>) = (before.iter().collect(), values.iter().collect());
                 let less = |list: &[Arc<[u8]>], other: &HashSet<&Arc<[u8]>>| {
                     list.iter()
@@ -355,6 +364,14 @@ impl Special {
         }
         None
     }
+}
+
+/// Up to how many values a list is searched from one end to the other rather than hashed.
+const FEW_VALUES: usize = 8;
+
+/// The values of a short list that another one lacks.
+fn missing(list: &[Arc<[u8]>], other: &[Arc<[u8]>]) -> Vec<Value> {
+    list.iter().filter(|value| !other.contains(value)).map(|value| Value::Plain(Arc::clone(value))).collect()
 }
 
 /// The values that were there before in their old order, then the others.

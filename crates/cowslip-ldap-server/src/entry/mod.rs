@@ -152,6 +152,23 @@ impl StoredEntry {
         values
     }
 
+    /// The same with other attributes. The ones that it has are not copied.
+    #[must_use]
+    pub fn with_attributes(&self, attributes: Attributes, special: Option<Arc<Special>>) -> Self {
+        Self {
+            parent: self.parent,
+            rdn: Arc::clone(&self.rdn),
+            uuid: self.uuid,
+            created_us: self.created_us,
+            creator: Arc::clone(&self.creator),
+            modified_us: self.modified_us,
+            modifier: Arc::clone(&self.modifier),
+            csn: self.csn,
+            attributes,
+            special,
+        }
+    }
+
     /// An estimate of the memory that one version takes, in bytes.
     pub fn weight(&self) -> usize {
         size_of::<Self>() + self.rdn.len() + self.attributes.bytes()

@@ -124,16 +124,63 @@ impl Numbers {
     }
 }
 
-impl FromIterator<EntryNumber> for Numbers {
-    fn from_iter<I: IntoIterator<Item = EntryNumber>>(numbers: I) -> Self {
-        let mut numbers: Vec<_> = numbers.into_iter().collect();
-        numbers.sort_unstable();
-        numbers.dedup();
+impl Numbers {
+    /// Makes these the numbers. What stays keeps its place in memory, so that the [difference](Self::difference) to what
+    /// was there is found without looking at it.
+    pub fn assign(&mut self, wanted: impl IntoIterator<Item = EntryNumber>) {
+        let mut wanted: Vec<_> = wanted.into_iter().collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let Self::Large(held) = self else { return *self = Self::of_sorted(wanted) };
+        let (gone, come) = sorted_difference(held.iter().copied(), wanted.iter().copied());
+        if wanted.len() < LARGE_MIN || is_rather_new(gone.len() + come.len(), held.len()) {
+            *self = Self::of_sorted(wanted);
+            return;
+        }
+        gone.iter().for_each(|number| drop(held.remove(number)));
+        come.into_iter().for_each(|number| drop(held.insert(number)));
+    }
+
+    fn of_sorted(numbers: Vec<EntryNumber>) -> Self {
         if numbers.len() >= LARGE_MIN {
             Self::Large(numbers.into_iter().collect())
         } else {
             Self::Small(numbers.into_boxed_slice())
         }
+    }
+}
+
+/// Whether so much changes in a set that a new one is quicker.
+fn is_rather_new(changes: usize, held: usize) -> bool {
+    changes > held / 8
+}
+
+/// What the one has and the other lacks, and the reverse; both come in ascending order.
+fn sorted_difference<T: Ord>(
+    one: impl Iterator<Item = T>,
+    other: impl Iterator<Item = T>,
+) -> (Vec<T>, Vec<T>) {
+    let (mut one, mut other) = (one.peekable(), other.peekable());
+    let (mut gone, mut come) = (Vec::new(), Vec::new());
+    loop {
+        match (one.peek(), other.peek()) {
+            (None, None) => return (gone, come),
+            (Some(left), Some(right)) if left == right => {
+                one.next();
+                other.next();
+            }
+            (Some(left), right) if right.is_none_or(|right| left < right) => gone.extend(one.next()),
+            _ => come.extend(other.next()),
+        }
+    }
+}
+
+impl FromIterator<EntryNumber> for Numbers {
+    fn from_iter<I: IntoIterator<Item = EntryNumber>>(numbers: I) -> Self {
+        let mut numbers: Vec<_> = numbers.into_iter().collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        Self::of_sorted(numbers)
     }
 }
 
@@ -175,6 +222,24 @@ impl LargeValues {
         }
         self.0.insert(key, value);
         true
+    }
+
+    /// Makes these the values, of equal ones the first. What stays keeps its place in memory, so that the
+    /// [difference](Self::difference) to what was there is found without looking at it.
+    pub fn assign(&mut self, wanted: impl IntoIterator<Item = (Key, Arc<[u8]>)>) {
+        let mut wanted: Vec<_> = wanted.into_iter().collect();
+        wanted.sort_by(|(one, _), (other, _)| one.cmp(other));
+        wanted.dedup_by(|(later, _), (earlier, _)| later == earlier);
+        let (gone, come) = sorted_difference(self.0.iter(), wanted.iter().map(|(key, value)| (key, value)));
+        if is_rather_new(gone.len() + come.len(), self.len()) {
+            self.0 = wanted.into_iter().collect();
+            return;
+        }
+        let gone: Vec<Key> = gone.into_iter().map(|(key, _)| key.clone()).collect();
+        let come: Vec<(Key, Arc<[u8]>)> =
+            come.into_iter().map(|(key, value)| (key.clone(), Arc::clone(value))).collect();
+        gone.iter().for_each(|key| drop(self.0.remove(key)));
+        come.into_iter().for_each(|(key, value)| drop(self.0.insert(key, value)));
     }
 
     /// What these have and the others lack, and the reverse; a value that is spelled anew counts as both.
@@ -224,5 +289,34 @@ mod tests {
         }
         assert!(numbers.is_empty());
         assert_eq!(numbers, Numbers::default(), "an empty set is an empty set in either form");
+    }
+
+    #[test]
+    fn an_assigned_set_is_the_one_that_was_asked_for() {
+        let ranges = [0..10, 0..200, 0..201, 5..201, 100..300, 0..63, 0..65, 0..0];
+        for before in &ranges {
+            for after in &ranges {
+                let numbers = |range: &std::ops::Range<u32>| range.clone().map(RecordNumber);
+                let mut assigned: Numbers = numbers(before).collect();
+                assigned.assign(numbers(after).rev());
+                assert!(assigned.iter().eq(numbers(after)), "{before:?} to {after:?}");
+
+                let pairs = |range: &std::ops::Range<u32>, prefix: &str| -> Vec<(Key, Arc<[u8]>)> {
+                    // Every fiftieth is spelled in another way.
+                    let text =
+                        |n: u32| if n.is_multiple_of(50) { format!("{prefix}{n}") } else { format!("{n}") };
+                    range.clone().map(|n| (Key::new(&n.to_be_bytes()), text(n).into_bytes().into())).collect()
+                };
+                let mut assigned = LargeValues::default();
+                assigned.assign(pairs(before, "a"));
+                let old = assigned.clone();
+                assigned.assign(pairs(after, "b"));
+                let held: Vec<_> =
+                    assigned.iter().map(|(key, text)| (key.clone(), Arc::clone(text))).collect();
+                assert_eq!(held, pairs(after, "b"), "{before:?} to {after:?}");
+                assert_eq!(assigned.difference(&assigned.clone()), (vec![], vec![]));
+                assert_eq!(old.difference(&assigned).1.is_empty(), after.is_empty());
+            }
+        }
     }
 }

@@ -71,8 +71,8 @@ fn settle_holder(draft: &mut Draft<'_, Directory>, holder: EntryNumber) {
     }
     if let Some((attributes, special, delta)) = edit.finish() {
         // The same entry is named as before, so this is no change of the holder that anybody should be told of.
-        let entry = StoredEntry { attributes, special, ..StoredEntry::clone(&entry) };
-        draft.put(ENTRIES, holder, Arc::new(entry), delta);
+        let changed = entry.with_attributes(attributes, special);
+        draft.put(ENTRIES, holder, Arc::new(changed), delta);
     }
 }
 
@@ -99,15 +99,13 @@ pub(super) fn drop_references(
             edit.remove(attribute.kind, &attribute.options, true, &gone);
         }
         if let Some((attributes, special, delta)) = edit.finish() {
-            let entry = StoredEntry {
-                attributes,
-                special,
+            let changed = StoredEntry {
                 modified_us: now.now_us,
                 modifier: Arc::clone(now.who),
                 csn: now.csn,
-                ..StoredEntry::clone(&entry)
+                ..entry.with_attributes(attributes, special)
             };
-            draft.put(ENTRIES, holder, Arc::new(entry), delta);
+            draft.put(ENTRIES, holder, Arc::new(changed), delta);
         }
     }
     Ok(())

@@ -13,15 +13,13 @@ use cowslip_ldap::schema::AttributeTypeId;
 
 use super::check::{check_classes, check_counts};
 use super::integrity::{drop_references, settle_names};
-use super::plan::{AddPlan, ChangeKind, ModifyPlan, Plan, PlannedAttribute, PlannedValue, RenamePlan};
+use super::plan::{AddPlan, ChangeKind, ModifyPlan, Plan, PlannedAttribute, RenamePlan};
 use super::refusal::Refusal;
-use crate::entry::{
-    Attributes, Csn, EntryDelta, EntryEdit, EntryNumber, Incoming, NO_ENTRY, Special, StoredEntry,
-};
+use crate::entry::{Attributes, Csn, EntryDelta, EntryEdit, EntryNumber, Incoming, NO_ENTRY, StoredEntry};
 use crate::key::Key;
 use crate::meta::{ENTRIES, Meta};
 use crate::model::Directory;
-use crate::tree::{Path, Tree, normalized_name};
+use crate::tree::{Path, Resolver, Tree, normalized_name};
 
 /// How many entries one operation may change unless told otherwise, its own among them.
 pub const CHANGES_PER_OPERATION_MAX_DEFAULT: usize = 100_000;
@@ -157,30 +155,27 @@ fn modify(
         apply(&mut edit, meta, *change, attribute, &values)?;
     }
     check_rdn(meta, &old, plan, &mut edit)?;
-    let Some(changed) = edit.finish() else { return Ok(()) };
-    put_changed(draft, number, &old, StoredEntry::clone(&old), changed, now)
+    let Some((attributes, special, delta)) = edit.finish() else { return Ok(()) };
+    let entry = old.with_attributes(attributes, special);
+    put_changed(draft, number, old, entry, delta, now)
 }
-
-type Changed = (Attributes, Option<Arc<Special>>, EntryDelta);
 
 /// Puts a changed version of an entry, if the schema lets it.
 fn put_changed(
     draft: &mut Draft<'_, Directory>,
     number: EntryNumber,
-    old: &StoredEntry,
+    old: Arc<StoredEntry>,
     mut entry: StoredEntry,
-    (attributes, special, delta): Changed,
+    delta: EntryDelta,
     now: &Circumstances<'_>,
 ) -> Result<(), Refusal> {
     let meta: &Meta = draft.meta();
-    entry.attributes = attributes;
-    entry.special = special;
     entry.modified_us = now.now_us;
     entry.modifier = Arc::clone(now.who);
     entry.csn = now.csn;
     check_counts(meta, &entry, &delta)?;
-    check_classes(meta, Some(old), &entry, &delta)?;
-    draft.put(ENTRIES, number, Arc::new(entry), delta);
+    check_classes(meta, Some(&old), &entry, &delta)?;
+    draft.replace(ENTRIES, number, old, Arc::new(entry), delta);
     Ok(())
 }
 
@@ -263,8 +258,9 @@ fn check_rdn(
     plan: &ModifyPlan,
     edit: &mut EntryEdit<'_, impl Fn(AttributeTypeId, &[u8]) -> Key>,
 ) -> Result<(), Refusal> {
-    let is_adding = plan.changes.iter().all(|(change, _)| *change == ChangeKind::Add);
-    if is_adding {
+    let mut taking = plan.changes.iter().filter(|(change, _)| *change != ChangeKind::Add);
+    // Most changes touch no type of the name, which is found out without taking the name apart.
+    if !taking.any(|(_, attribute)| may_name(meta, &old.rdn, attribute.kind)) {
         return Ok(());
     }
     for (kind, value) in rdn_values(meta, &old.rdn) {
@@ -275,6 +271,16 @@ fn check_rdn(
         }
     }
     Ok(())
+}
+
+/// Whether a name may have a value of a type: false only if all its types are others.
+fn may_name(meta: &Meta, name: &str, kind: AttributeTypeId) -> bool {
+    match name.split_once('=') {
+        Some((first, rest)) if !rest.contains(['+', ',', ';', '\\', '"']) => {
+            meta.schema.attribute(first.trim()).is_none_or(|named| named == kind)
+        }
+        _ => true,
+    }
 }
 
 /// The values that the first RDN of a name holds.
@@ -319,16 +325,16 @@ fn rename(
     let meta: &Meta = draft.meta();
     let mut edit = EntryEdit::new(&old, |kind, value: &[u8]| meta.value_key(kind, value));
     rename_values(&mut edit, meta, &old, plan);
-    let mut entry = StoredEntry::clone(&old);
-    entry.parent = parent;
-    entry.rdn = Arc::clone(&plan.rdn);
-    let unchanged = (entry.parent, &entry.rdn) == (old.parent, &old.rdn);
-    let changed = match edit.finish() {
+    let is_same = (parent, &plan.rdn) == (old.parent, &old.rdn);
+    let (attributes, special, delta) = match edit.finish() {
         Some(changed) => changed,
-        None if unchanged => return Ok(()),
+        None if is_same => return Ok(()),
         None => (old.attributes.clone(), old.special.clone(), EntryDelta::default()),
     };
-    put_changed(draft, number, &old, entry, changed, now)?;
+    let mut entry = old.with_attributes(attributes, special);
+    entry.parent = parent;
+    entry.rdn = Arc::clone(&plan.rdn);
+    put_changed(draft, number, Arc::clone(&old), entry, delta, now)?;
     let is_renamed = old.parent != parent || !is_same_name(meta, &old.rdn, &plan.key);
     if is_renamed { super::integrity::settle_names_below(draft, number, now) } else { Ok(()) }
 }
@@ -365,11 +371,13 @@ fn is_same_name(meta: &Meta, rdn: &str, key: &[u8]) -> bool {
 
 /// The values of an attribute with the entries that they name now.
 fn resolved<T: Tree>(tree: &T, attribute: &PlannedAttribute) -> Vec<Incoming> {
-    let resolve = |value: &PlannedValue| {
-        let target = value.path.as_ref().and_then(|path| tree.resolve(path).ok());
-        Incoming { target, ..value.incoming.clone() }
-    };
-    attribute.values.iter().map(resolve).collect()
+    let mut resolver = Resolver::new(tree);
+    let mut values = Vec::with_capacity(attribute.values.len());
+    for value in &attribute.values {
+        let target = value.path.as_ref().and_then(|path| resolver.resolve(path));
+        values.push(Incoming { target, ..value.incoming.clone() });
+    }
+    values
 }
 
 /// A value for a message: cut, and without what a terminal would obey.

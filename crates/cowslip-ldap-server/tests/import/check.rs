@@ -25,7 +25,8 @@ type Change = fn(&StoredEntry, &dyn Fn(&str) -> EntryNumber, &Meta) -> StoredEnt
 fn problems(changes: &[(&str, Change)]) -> Vec<String> {
     let root = imported(LDIF.as_bytes()).root;
     let number = |dn: &str| -> EntryNumber {
-        let path = prepare::path(&prepare::name(dn.as_bytes()).expect("a name"), root.meta()).expect("a path");
+        let path =
+            prepare::path(&prepare::name(dn.as_bytes()).expect("a name"), root.meta()).expect("a path");
         root.resolve(&path).expect("the entry is there")
     };
     let mut entries: Vec<(EntryNumber, Arc<StoredEntry>)> =
@@ -65,14 +66,26 @@ fn each_kind_of_problem_is_told_once() {
     type Case = (&'static str, &'static [(&'static str, Change)], &'static [&'static str]);
     let cases: [Case; 8] = [
         ("nothing", &[], &[]),
-        ("a missing parent", &[(A, |entry, _, _| below(entry, RecordNumber(9_999)))], &["(ou=a): the entry above it, 9999"]),
+        (
+            "a missing parent",
+            &[(A, |entry, _, _| below(entry, RecordNumber(9_999)))],
+            &["(ou=a): the entry above it, 9999"],
+        ),
         (
             "a loop",
             &[(A, |entry, number, _| below(entry, number(B)))],
-            &["(ou=a): the entries above it lead back", "(ou=b): the entries above", "(cn=g): the entries above"],
+            &[
+                "(ou=a): the entries above it lead back",
+                "(ou=b): the entries above",
+                "(cn=g): the entries above",
+            ],
         ),
         ("no name", &[(C, |entry, _, _| named(entry, "noSuch=c"))], &["(noSuch=c): no name: "]),
-        ("a name of a value that is not there", &[(C, |entry, _, _| named(entry, "ou=d"))], &["no such value of ou"]),
+        (
+            "a name of a value that is not there",
+            &[(C, |entry, _, _| named(entry, "ou=d"))],
+            &["no such value of ou"],
+        ),
         (
             "a reference to nothing",
             &[(G, |entry, _, meta| {
@@ -96,13 +109,14 @@ fn each_kind_of_problem_is_told_once() {
             "what the schema does not allow",
             &[(C, |entry, _, meta| {
                 let mut writer = AttributesWriter::default();
-                let mut kinds: Vec<_> = entry.attributes.iter().map(|a| (a.kind, a.first().to_vec())).collect();
+                let mut kinds: Vec<_> =
+                    entry.attributes.iter().map(|a| (a.kind, a.first().to_vec())).collect();
                 kinds.push((meta.schema.attribute("uidNumber").expect("it is standard"), b"7".to_vec()));
                 kinds.sort();
                 kinds.iter().for_each(|(kind, value)| writer.write(*kind, "", [&value[..]].into_iter()));
                 StoredEntry { attributes: writer.finish(), ..entry.clone() }
             })],
-            &["ou=c,dc=example,dc=com: ", ],
+            &["ou=c,dc=example,dc=com: "],
         ),
         (
             "no class",

@@ -14,7 +14,13 @@ type Seed = (usize, String, Vec<String>, Vec<u8>, Vec<usize>);
 fn seeds() -> impl Strategy<Value = Vec<Seed>> {
     let name = "[a-cA-C ,+=#;<>\"\\\\äß\u{1F980}]{0,6}";
     let texts = prop::collection::vec("\\PC{1,90}|[ :<a-z\n\r\t]{1,8}", 0..4);
-    let seed = (any::<usize>(), name, texts, prop::collection::vec(any::<u8>(), 1..40), prop::collection::vec(any::<usize>(), 0..4));
+    let seed = (
+        any::<usize>(),
+        name,
+        texts,
+        prop::collection::vec(any::<u8>(), 1..40),
+        prop::collection::vec(any::<usize>(), 0..4),
+    );
     prop::collection::vec(seed, 1..24)
 }
 
@@ -61,7 +67,7 @@ fn ldif<'e>(entries: impl Iterator<Item = &'e Entry>) -> Vec<u8> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
     #[test]
     fn a_tree_comes_back(seeds in seeds()) {

@@ -134,9 +134,11 @@ async fn act(client: &mut Client, line: &str, more: &[String]) -> Answer {
                 _ => Scope::Subtree,
             };
             let base = String::from_utf8(bytes(part(0))).expect("a base is text");
-            let attributes: Vec<&str> = part(2).split(' ').filter(|name| !matches!(*name, "" | "\"\"")).collect();
+            let attributes: Vec<&str> =
+                part(2).split(' ').filter(|name| !matches!(*name, "" | "\"\"")).collect();
             let attributes = if parts.len() > 2 { attributes } else { vec!["1.1"] };
-            let parameters = SearchParameters { base: &base, scope, attributes: &attributes, ..Default::default() };
+            let parameters =
+                SearchParameters { base: &base, scope, attributes: &attributes, ..Default::default() };
             client.search(parameters, &Filter::parse(part(1)).expect(line)).await
         }
         "whoami" => {

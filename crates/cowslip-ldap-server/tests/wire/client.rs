@@ -6,8 +6,8 @@ use cowslip_ldap::filter::Filter;
 use cowslip_ldap::framing::{Framing, frame};
 use cowslip_ldap::message::{
     Authentication, ChangeOperation, CompareRequest, ExtendedRequest, MessageId, ModifyDnRequest,
-    ResponseOperation, Scope, SearchParameters, decode_response, write_abandon, write_add, write_bind, write_compare,
-    write_delete, write_extended, write_modify, write_modify_dn, write_search,
+    ResponseOperation, Scope, SearchParameters, decode_response, write_abandon, write_add, write_bind,
+    write_compare, write_delete, write_extended, write_modify, write_modify_dn, write_search,
 };
 use cowslip_ldap::oids;
 use cowslip_ldap::result::ResultCode;

@@ -30,8 +30,11 @@ const CLASSES: [&str; 2] = [
     "( 1.3.6.1.4.1.32473.20.2 NAME 'xExtra' SUP top AUXILIARY MAY ( xInt $ xBool $ xTime $ xExact ) )",
 ];
 
-const INDEXES: [(&str, &str); 3] =
-    [("member", "indexForm: eq"), ("xInt", "indexForm: eq\nindexForm: ord"), ("cn", "indexForm: eq\nindexForm: sub")];
+const INDEXES: [(&str, &str); 3] = [
+    ("member", "indexForm: eq"),
+    ("xInt", "indexForm: eq\nindexForm: ord"),
+    ("cn", "indexForm: eq\nindexForm: sub"),
+];
 
 /// Fills a server, and gives a client of its root.
 pub(crate) async fn fill(server: &TestServer) -> Client {
@@ -43,7 +46,7 @@ pub(crate) async fn fill(server: &TestServer) -> Client {
     }
     let amy = "objectClass: inetOrgPerson\nobjectClass: posixAccount\nobjectClass: xExtra\nuid: amy\ncn: Amy Doe\n\
                sn: Doe\nmail: amy@example.com\ntelephoneNumber: +1 555-0100\ndescription: one\ndescription: two\n\
-               uidNumber: 1000\ngidNumber: 1000\nhomeDirectory: /home/amy\nuserPassword: amypw";
+               uidNumber: 1000\ngidNumber: 1000\nhomeDirectory: /people/amy\nuserPassword: amypw";
     let group = format!("objectClass: groupOfNames\nmember: {AMY}");
     let entries = [
         (SUFFIX.to_owned(), "objectClass: domain\ndc: example"),

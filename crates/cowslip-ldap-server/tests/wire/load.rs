@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cowslip_ldap::filter::Filter;
-use cowslip_ldap::message::{ChangeOperation, ModifyDnRequest, Scope, SearchParameters, write_modify, write_unbind};
+use cowslip_ldap::message::{
+    ChangeOperation, ModifyDnRequest, Scope, SearchParameters, write_modify, write_unbind,
+};
 use cowslip_ldap::result::ResultCode;
 use cowslip_ldap_server::server::ServerOptions;
 use cowslip_ldap_server::service::{Service, ServiceOptions};
@@ -138,8 +140,8 @@ async fn l053_the_schema_changes_under_load() {
             let mut done = 0;
             while stop.is_on() {
                 let value = vec![format!("value {done}").into_bytes()];
-                let changes = ["street", "l"]
-                    .map(|name| (ChangeOperation::Replace, name.to_owned(), value.clone()));
+                let changes =
+                    ["street", "l"].map(|name| (ChangeOperation::Replace, name.to_owned(), value.clone()));
                 let answer = client.modify(dn.as_bytes(), &changes).await;
                 assert_eq!(answer.code, ResultCode::Success, "{answer:?}");
                 let found = client.find(PEOPLE, &format!("(uid=u{number})"), &names).await;
@@ -273,7 +275,9 @@ async fn l076_what_was_refused_is_not_there_after_a_restart() {
     let mut after = client.find(SUFFIX, "(objectClass=*)", &["*", "+"]).await.entries;
     let sorted = |entries: &mut Vec<crate::client::Found>| {
         entries.sort_by(|one, other| one.dn.cmp(&other.dn));
-        entries.iter_mut().for_each(|entry| entry.attributes.iter_mut().for_each(|(_, values)| values.sort()));
+        entries
+            .iter_mut()
+            .for_each(|entry| entry.attributes.iter_mut().for_each(|(_, values)| values.sort()));
     };
     let mut before = before;
     sorted(&mut before);
@@ -351,7 +355,8 @@ async fn l091_ranges_while_values_move() {
     }
     let any = Filter::parse("(|(xInt>=1000)(xInt<=999))").expect("a filter");
     for _ in 0..100 {
-        let below = SearchParameters { base: PEOPLE, scope: Scope::One, attributes: &["xInt"], ..Default::default() };
+        let below =
+            SearchParameters { base: PEOPLE, scope: Scope::One, attributes: &["xInt"], ..Default::default() };
         let answer = client.search(below, &any).await;
         assert_eq!((answer.code, answer.entries.len()), (ResultCode::Success, PEOPLE_MAX));
         let answer = client.find(PEOPLE, "(xInt>=1000)", &["xInt"]).await;

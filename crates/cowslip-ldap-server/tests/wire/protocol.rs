@@ -180,7 +180,8 @@ async fn l011_l095_many_requested_attributes() {
     let any = Filter::Present("objectClass".into());
     for count in [2, 10, 11, 1_000] {
         let attributes = vec![""; count];
-        let parameters = SearchParameters { scope: Scope::Base, attributes: &attributes, ..Default::default() };
+        let parameters =
+            SearchParameters { scope: Scope::Base, attributes: &attributes, ..Default::default() };
         let answer = client.search(parameters, &any).await;
         assert_eq!((answer.code, answer.entries.len()), (ResultCode::Success, 1), "{count}");
         assert_eq!(answer.entries[0].attributes, [], "{count}");
@@ -210,7 +211,9 @@ fn cancel(number: u32, target: u32) -> Vec<u8> {
 #[tokio::test]
 async fn l012_cancel() {
     let (server, mut client) = server().await;
-    client.send(&octets("30 19 02 01 07 77 14 80 0b 31 2e 33 2e 36 2e 31 2e 31 2e 38 81 05 30 03 02 01 07")).await;
+    client
+        .send(&octets("30 19 02 01 07 77 14 80 0b 31 2e 33 2e 36 2e 31 2e 31 2e 38 81 05 30 03 02 01 07"))
+        .await;
     let code = client.answer(7).await.code;
     assert!(matches!(code, ResultCode::NoSuchOperation | ResultCode::CannotCancel), "{code:?}: itself");
     client.send(&cancel(70, 999)).await;
@@ -293,7 +296,8 @@ async fn l013_abandon() {
 #[tokio::test]
 async fn l014_start_tls_that_is_not_there() {
     let server = TestServer::in_memory().await;
-    let start = "30 1d 02 01 01 77 18 80 16 31 2e 33 2e 36 2e 31 2e 34 2e 31 2e 31 34 36 36 2e 32 30 30 33 37";
+    let start =
+        "30 1d 02 01 01 77 18 80 16 31 2e 33 2e 36 2e 31 2e 34 2e 31 2e 31 34 36 36 2e 32 30 30 33 37";
     let mut client = Client::new(&server).await;
     client.send(&octets(start)).await;
     let answer = client.answer(1).await;
@@ -334,7 +338,8 @@ async fn l016_shapes_of_a_modify() {
 #[tokio::test]
 async fn l019_thousands_of_parts() {
     let (server, mut client) = server().await;
-    let term = |number: usize| Filter::Equality { attribute: "uid".into(), value: format!("u{number}").into() };
+    let term =
+        |number: usize| Filter::Equality { attribute: "uid".into(), value: format!("u{number}").into() };
     let mut parts: Vec<Filter> = (0..20_000).map(term).collect();
     parts.push(Filter::Equality { attribute: "uid".into(), value: b"amy".into() });
     let either = Filter::Or(parts);
@@ -352,6 +357,30 @@ async fn l033_many_commas() {
     let (server, mut client) = server().await;
     let answer = client.delete(&vec![b','; 64 << 10]).await;
     assert_eq!(answer.code, ResultCode::InvalidDnSyntax);
+    end(server).await;
+}
+
+/// RFC 4514, section 2.4: a name within a name within a name, each escaped once more.
+#[tokio::test]
+async fn l037_names_within_names() {
+    const LEVELS: usize = 15;
+    let (server, mut client) = server().await;
+    let mut name = "dc=x".to_owned();
+    for _ in 0..LEVELS {
+        name = format!("member={},dc=x", name.replace('\\', "\\\\").replace(',', "\\,"));
+    }
+    assert!(name.len() > 30_000, "{}", name.len());
+    let filter = Filter::Equality { attribute: "seeAlso".into(), value: name.clone().into_bytes() };
+    for _ in 0..100 {
+        let all = SearchParameters { base: SUFFIX, ..Default::default() };
+        let answer = client.search(all, &filter).await;
+        assert_eq!((answer.code, answer.entries.len()), (ResultCode::Success, 0));
+    }
+    let answer = client.change(AMY, ChangeOperation::Add, "seeAlso", &[&name]).await;
+    let is_taken_or_refused = matches!(answer.code, ResultCode::Success | ResultCode::InvalidAttributeSyntax);
+    assert!(is_taken_or_refused, "{answer:?}");
+    let found = client.find(SUFFIX, "(seeAlso=*)", &["1.1"]).await.entries.len();
+    assert_eq!(found, usize::from(answer.code == ResultCode::Success));
     end(server).await;
 }
 

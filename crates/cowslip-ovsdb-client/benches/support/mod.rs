@@ -9,6 +9,7 @@ use cowslip_ovsdb_client::{
 };
 use cowslip_ovsdb_server::{Server, ServerOptions};
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -72,6 +73,16 @@ pub(crate) enum Mode {
     Off,
     Serialized,
     Pipelined,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Mode::Off => "off",
+            Mode::Serialized => "serialized",
+            Mode::Pipelined => "pipelined",
+        })
+    }
 }
 
 impl Mode {
@@ -187,7 +198,7 @@ impl Recipe {
                 tx.mutate("Bridge", &row, [("ports", Mutator::Insert, Datum::One(first))]);
             } else if self.repeated || pass.is_multiple_of(2) {
                 if self.shape == Shape::Ports {
-                    let name = format!("Port-{}-{place}", pass / 2 + 2).to_datum();
+                    let name = format!("Added-{}-{place}", pass / 2).to_datum();
                     tx.insert_with_uuid("Port", port, [("name", name)]);
                 }
                 tx.mutate("Bridge", &row, [("ports", Mutator::Insert, port.to_datum())]);

@@ -37,11 +37,7 @@ impl fmt::Display for BenchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BenchError::Program { name, source } => {
-                write!(
-                    f,
-                    "cannot run {name}: {}; is it installed (`cargo xtask peers`)?",
-                    reason(source)
-                )
+                write!(f, "cannot run {name}: {}; is it installed (`cargo xtask peers`)?", reason(source))
             }
             BenchError::Failed { name, output } => write!(f, "{name} failed: {}", output.trim()),
             BenchError::NotListening { name, log } => {

@@ -1,11 +1,11 @@
-//! The floor: a server that only decodes, appends, syncs and answers, on the same input, committer and journal as ours. What a
-//! directory takes beyond it is the directory's own work.
+//! The floor: a server that only decodes, appends, syncs and answers, on the same input, committer and journal as ours.
+//! What a directory takes beyond it is the directory's own work.
 
 use crate::bench::error::BenchError;
 use cowslip_engine::storage::FileSystem;
 use cowslip_engine::{
-    Batch, ChangeSet, Commit, Draft, Feed, Host, IndexIx, KeyChanges, Model, Outcome, Pipeline, PipelineOptions,
-    RecordNumber, ReferenceChanges, Root, Step, TableIx, TableLayout,
+    Batch, ChangeSet, Commit, Draft, Feed, Host, IndexIx, KeyChanges, Model, Outcome, Pipeline,
+    PipelineOptions, RecordNumber, ReferenceChanges, Root, Step, TableIx, TableLayout,
 };
 use cowslip_ldap::framing::{Framing, MESSAGE_BYTES_MAX, frame};
 use cowslip_ldap::message::{Limits, MessageId, Operation, OperationKind, decode_request, write_result};
@@ -190,7 +190,8 @@ fn take(input: &mut Vec<u8>, way: &Way, answers: &mpsc::UnboundedSender<Answer>)
         let request =
             decode_request(message, &Limits::DEFAULT).map_err(|e| io::Error::other(e.to_string()))?;
         let (id, kind) = (request.id, request.operation.kind());
-        let writes = matches!(request.operation, Operation::Modify(_) | Operation::Add(_) | Operation::Delete(_));
+        let writes =
+            matches!(request.operation, Operation::Modify(_) | Operation::Add(_) | Operation::Delete(_));
         if writes {
             let job = Job { request: message.to_vec(), id, kind, answers: answers.clone() };
             way.submit(job).map_err(io::Error::other)?;

@@ -167,13 +167,19 @@ fn conditions(args: &LoadArgs) -> String {
     }
     let indexes = match args.indexes {
         super::Indexes::Common => "objectClass and uid eq",
-        super::Indexes::Dirsrv => "objectClass and uid eq; cn, sn, givenName, mail, telephoneNumber eq and sub",
+        super::Indexes::Dirsrv => {
+            "objectClass and uid eq; cn, sn, givenName, mail, telephoneNumber eq and sub"
+        }
     };
     format!(
         "{} entries; indexes of all: {indexes} (and what each needs for itself); access log {}; {}",
         args.entries,
         if args.access_log { "on" } else { "off" },
-        if args.no_sync { "writes answered before they are on the disk" } else { "writes durable before their answer" },
+        if args.no_sync {
+            "writes answered before they are on the disk"
+        } else {
+            "writes durable before their answer"
+        },
     )
 }
 

@@ -1,4 +1,5 @@
-//! Measurements of LDAP servers: modifies, searches, binds, adds and deletes, of slapd, 389-ds, ours and the floor in turns.
+//! Measurements of LDAP servers: modifies, searches, binds, adds and deletes, of slapd, 389-ds, ours and the floor in
+//! turns.
 
 mod answer;
 mod floor;

@@ -74,8 +74,9 @@ impl FromStr for NamePattern {
             let is_first = before.contains('=') && !before.contains(',');
             (is_first && !numbers.is_empty() && !after.contains('[')).then_some((before, numbers, after))
         };
-        let (before, numbers, after) =
-            parts().ok_or("a pattern is ATTRIBUTE=TEXT[FIRST-LAST],PARENT, such as uid=user.[1-100],ou=People,dc=example")?;
+        let (before, numbers, after) = parts().ok_or(
+            "a pattern is ATTRIBUTE=TEXT[FIRST-LAST],PARENT, such as uid=user.[1-100],ou=People,dc=example",
+        )?;
         Ok(Self::new(before, numbers, after))
     }
 }

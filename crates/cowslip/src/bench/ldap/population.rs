@@ -74,14 +74,13 @@ pub(crate) fn write_ldif(out: &mut impl Write, count: u64) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cowslip_ldap::ldif::{LdifOptions, LdifReader};
+    use cowslip_ldap::ldif::LdifReader;
 
     #[test]
     fn the_population_is_ldif_with_passwords_that_match() {
         let mut text = Vec::new();
         write_ldif(&mut text, 3).unwrap();
-        let records: Vec<_> =
-            LdifReader::new(&text[..], LdifOptions::default()).collect::<Result<_, _>>().unwrap();
+        let records: Vec<_> = LdifReader::new(&text[..]).collect::<Result<_, _>>().unwrap();
         assert_eq!(records.len(), 5);
         let person = Person::new("user", 3);
         let (_, passwords) = person.attributes.last().unwrap();

@@ -148,8 +148,11 @@ impl Requests {
         if let Filter::Equality { value, .. } = &mut self.filter {
             self.subject.entries.value(number, value);
         }
-        let search =
-            SearchParameters { base: &self.subject.base, scope: Scope::Subtree, ..SearchParameters::default() };
+        let search = SearchParameters {
+            base: &self.subject.base,
+            scope: Scope::Subtree,
+            ..SearchParameters::default()
+        };
         write_search(out, id, &search, &self.filter, &[]);
     }
 

@@ -69,7 +69,8 @@ pub(crate) fn machine_busy_s() -> Option<f64> {
     let fields: Vec<u64> =
         stat.lines().next()?.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
     // user nice system idle iowait irq softirq steal; what guests used is part of user.
-    let busy: u64 = fields.iter().take(8).enumerate().filter(|(at, _)| ![3, 4].contains(at)).map(|(_, n)| n).sum();
+    let busy: u64 =
+        fields.iter().take(8).enumerate().filter(|(at, _)| ![3, 4].contains(at)).map(|(_, n)| n).sum();
     Some(busy as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 

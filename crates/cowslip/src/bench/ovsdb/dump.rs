@@ -3,10 +3,10 @@
 use super::DumpArgs;
 use super::load::{Reader, read_all, send_all};
 use super::peer::Peer;
-use crate::bench::report::{known, ratio, table};
 use super::schema::{clear, fill_flows, monitor_flows, touch};
 use crate::bench::error::BenchError;
 use crate::bench::machine::{cpu_time, heading, resident_mb};
+use crate::bench::report::{known, ratio, table};
 use std::time::{Duration, Instant};
 
 /// The most clients at once; each has two file descriptors in the end.

@@ -4,10 +4,10 @@ use super::TransactArgs;
 use super::answer::Answerer;
 use super::load::{self, Outcome, Shape, Template};
 use super::peer::Peer;
-use crate::bench::report::{known, milliseconds, quantile, ratio, table};
 use super::schema::{Operation, clear, fill_network};
 use crate::bench::error::BenchError;
 use crate::bench::machine::{cpu_time, heading};
+use crate::bench::report::{known, milliseconds, quantile, ratio, table};
 use std::time::Duration;
 
 /// The numbers of requests of one cell of the table; the next cell's start above them.

@@ -9,14 +9,16 @@ use cowslip_ldap::result::ResultCode;
 use cowslip_ldap_server::config::{INDEX_DN, INDEXES_DEFAULT};
 use std::process::Command;
 
+/// This program: also after a build has put another in its place, so that one run measures one build.
+const OWN_PROGRAM: &str = "/proc/self/exe";
 /// How often the journal is synced when answers do not wait for it, in milliseconds.
 const SYNC_INTERVAL_MS: &str = "1000";
 
 /// Fills the folder; gives the command that serves it.
 pub(super) fn prepare(place: &Place) -> Result<Command, BenchError> {
-    let program = std::env::current_exe()?;
+    let program = OWN_PROGRAM;
     let population = place.write_population()?;
-    let mut import = Command::new(&program);
+    let mut import = Command::new(program);
     import.args(["ldap", "import"]).arg(population).arg("--data").arg(place.path("data"));
     import.args(["--suffix", SUFFIX]);
     for (attribute, forms) in place.setup.indexes.list() {
@@ -36,7 +38,7 @@ pub(super) fn prepare(place: &Place) -> Result<Command, BenchError> {
 
 /// The command of the floor.
 pub(super) fn prepare_floor(place: &Place) -> Result<Command, BenchError> {
-    let mut serve = Command::new(std::env::current_exe()?);
+    let mut serve = Command::new(OWN_PROGRAM);
     serve.args(["bench", "ldap", "floor-server", "--data"]).arg(place.path("data"));
     serve.arg("--listen").arg(format!("ldap://127.0.0.1:{}", place.port));
     Ok(serve)

@@ -17,7 +17,8 @@ pub(super) const ROOT_DN: &str = "cn=Directory Manager";
 const TEMPLATE: &str = "/usr/share/dirsrv/data/template-dse.ldif";
 const CONFIGURATION: &str = "/etc/dirsrv";
 /// Folders of the server below its own.
-const FOLDERS: [&str; 10] = ["bak", "config", "config/schema", "db", "db/userRoot", "inst", "ldif", "lock", "logs", "run"];
+const FOLDERS: [&str; 10] =
+    ["bak", "config", "config/schema", "db", "db/userRoot", "inst", "ldif", "lock", "logs", "run"];
 /// What of the indexes the server cannot do without.
 const SYSTEM_INDEXES: [&str; 9] = [
     "aci",
@@ -120,7 +121,7 @@ fn is_wanted(attribute: &str, indexes: Indexes) -> bool {
     match indexes {
         Indexes::Dirsrv => true,
         Indexes::Common => {
-            SYSTEM_INDEXES.iter().any(|name| is(&name))
+            SYSTEM_INDEXES.iter().any(is)
                 || indexes.list().iter().any(|(name, forms)| is(name) && forms.contains(&Form::Equality))
         }
     }
@@ -165,9 +166,7 @@ fn filled(place: &Place, template: &str) -> String {
         ("schema_dir", folder("config/schema")),
         ("tmp_dir", folder("tmp")),
     ];
-    values
-        .iter()
-        .fold(template.to_owned(), |text, (name, value)| text.replace(&format!("%{name}%"), value))
+    values.iter().fold(template.to_owned(), |text, (name, value)| text.replace(&format!("%{name}%"), value))
 }
 
 /// The name of the user who runs this, as whom the server runs too.

@@ -16,7 +16,13 @@ pub(super) fn version() -> Result<String, BenchError> {
     let output = Command::new(installed("slapd")).arg("-VV").output().map_err(named)?;
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let line = text.lines().find(|line| line.contains("slapd")).unwrap_or_default();
-    let version = line.trim_start_matches("@(#)").trim().trim_start_matches("$OpenLDAP: ").split(" (").next().unwrap_or_default();
+    let version = line
+        .trim_start_matches("@(#)")
+        .trim()
+        .trim_start_matches("$OpenLDAP: ")
+        .split(" (")
+        .next()
+        .unwrap_or_default();
     Ok(format!("slapd: {version}, back-mdb"))
 }
 
