@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 use cowslip_engine::{ChangeSet, Commit, Draft, RecordNumber, Root, Uuid};
 use cowslip_ldap::filter::Filter;
 use cowslip_ldap::message::{
-    Authentication, ChangeOperation, Limits, MessageId, ModifyDnRequest, Operation, Scope, SearchParameters, decode_request,
-    write_modify, write_modify_dn, write_search, write_bind,
+    Authentication, ChangeOperation, Limits, MessageId, ModifyDnRequest, Operation, Scope, SearchParameters,
+    decode_request, write_bind, write_modify, write_modify_dn, write_search,
 };
 use cowslip_ldap::schema::AttributeTypeId;
 use cowslip_ldap_server::codec::DirectoryCodec;
@@ -39,8 +39,8 @@ use cowslip_ldap_server::operations::write::{self, Circumstances};
 use cowslip_ldap_server::operations::{Plan, request, uniqueness};
 use cowslip_ldap_server::search::{self, RootDse, Search};
 use cowslip_ldap_server::server::ServerOptions;
-use cowslip_ldap_server::testing::{ROOT_DN, ROOT_PASSWORD, TestServer};
 use cowslip_ldap_server::service::{self, Service, ServiceOptions};
+use cowslip_ldap_server::testing::{ROOT_DN, ROOT_PASSWORD, TestServer};
 
 const SUFFIX: &str = "dc=example,dc=com";
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cowslip_engine::{Commit, RecordNumber, Root, Uuid};
+use cowslip_ldap::dn::Dn;
 use cowslip_ldap::schema::AttributeTypeId;
 
 use crate::entry::{
@@ -22,6 +23,7 @@ use crate::journal::{Codec, CodecError, SnapshotError, SnapshotReader, SnapshotW
 use crate::key::Key;
 use crate::meta::{ENTRIES, Meta};
 use crate::model::Directory;
+use crate::tree::Path;
 
 /// Makes the meta of a set of entries: schema and rules are entries, too.
 pub type MetaOf = dyn Fn(&BTreeMap<EntryNumber, Arc<StoredEntry>>) -> Result<Meta, String> + Send + Sync;
@@ -185,9 +187,23 @@ impl Codec<Directory> for DirectoryCodec {
         for (id, loose) in state.changed {
             state.entries.insert(id, Arc::new(loose.stored(&meta)));
         }
+        for entry in state.entries.values_mut().filter(|entry| has_stale_names(entry, &meta)) {
+            *entry = Arc::new(Loose::new(entry).stored(&meta));
+        }
         let records = state.entries.into_iter().map(|(id, entry)| (ENTRIES, id, entry));
         Root::load(Arc::new(meta), 0, records).map_err(|conflict| CodecError::new(conflict.to_string()))
     }
+}
+
+/// The key of an unresolved name: it depends on which suffixes there are, and these may have changed since it was written.
+fn name_key(text: &[u8], meta: &Meta) -> Option<Key> {
+    let path = Dn::parse(text).ok().and_then(|dn| Path::new(&dn, meta).ok())?;
+    Some(Key::new(&path.bytes()))
+}
+
+fn has_stale_names(entry: &StoredEntry, meta: &Meta) -> bool {
+    let mut names = entry.references().iter().flat_map(|attribute| attribute.names.iter());
+    names.any(|(key, text)| name_key(text, meta).is_some_and(|now| now != *key))
 }
 
 impl Loose {
@@ -211,7 +227,10 @@ impl Loose {
                 Value::Plain(text) => {
                     Incoming { text: Arc::clone(text), key: meta.value_key(*kind, text), target: None }
                 }
-                Value::Name(key, text) => Incoming { text: Arc::clone(text), key: key.clone(), target: None },
+                Value::Name(key, text) => {
+                    let key = name_key(text, meta).unwrap_or_else(|| key.clone());
+                    Incoming { text: Arc::clone(text), key, target: None }
+                }
                 Value::Entry(number) => {
                     Incoming { text: Arc::default(), key: Key::new(b""), target: Some(*number) }
                 }

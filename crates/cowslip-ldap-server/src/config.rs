@@ -86,6 +86,10 @@ pub fn unique_rules<T: Tree>(
             .map(|name| attribute_type(&meta.schema, name))
             .collect::<Result<Vec<_>, _>>()?;
         for kind in &kinds {
+            if meta.is_reference(*kind) {
+                let name = meta.schema.attribute_type(*kind).name();
+                return Err(refused(format!("{name} names entries, which are not compared as values")));
+            }
             if !wanted.contains(&WantedIndex { kind: *kind, form: IndexForm::Equality }) {
                 let name = meta.schema.attribute_type(*kind).name();
                 return Err(refused(format!(

@@ -12,6 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use cowslip_engine::{Batch, ChangeSet, Conflict, Draft, Host, IndexBuilder, Outcome};
 use cowslip_ldap::result::ResultCode;
+use cowslip_ldap::schema::Schema;
 
 use crate::entry::{Csn, EntryNumber, StoredEntry};
 use crate::indexing::Task;
@@ -89,6 +90,8 @@ pub enum Job {
 pub struct Install {
     /// What it indexes; its position is the first free one.
     pub slot: IndexSlot,
+    /// The version of the meta of the root that it was built from.
+    pub version: u64,
     /// Its content.
     pub builder: IndexBuilder<Directory>,
     /// Gets it back if it is too far behind, and nothing if it is in or nobody wants it any more.
@@ -189,7 +192,7 @@ impl DirectoryHost {
         };
         uniqueness::check(&draft)?;
         let meta = match schema {
-            Some(schema) => Some(meta.with_schema(schema)),
+            Some(schema) => Some(under_schema(&draft, meta, schema)?),
             None => configured(&draft, meta)?,
         };
         let changes = draft.finish().map_err(|conflict| taken(&conflict))?;
@@ -204,6 +207,9 @@ impl DirectoryHost {
         let Some(meta) = meta else {
             return batch.commit(changes, note, is_durable, move |outcome| answer(answered(&outcome)));
         };
+        // Nobody waits for indexes; a new rule of uniqueness has to be looked through first.
+        let before = &batch.root().meta().rules.unique;
+        let has_new_rule = meta.rules.unique.iter().any(|rule| !before.contains(rule));
         let tasks = self.tasks.clone();
         let rules_before = Arc::clone(&batch.root().meta().rules);
         batch.commit(changes, note, is_durable, |_| {});
@@ -212,6 +218,12 @@ impl DirectoryHost {
         let done = move |outcome: Outcome| match (answered(&outcome), tasks) {
             // Somebody has to build what is new and to look through what is there, before the client is told.
             (Ok(generation), Some(tasks)) => {
+                let answer = if has_new_rule {
+                    answer
+                } else {
+                    answer(Ok(generation));
+                    Box::new(|_| {})
+                };
                 let task = Task { generation, meta: whole, rules_before, answer };
                 if let Err(lost) = tasks.send(task) {
                     (lost.0.answer)(Ok(generation));
@@ -219,16 +231,18 @@ impl DirectoryHost {
             }
             (answered, _) => answer(answered),
         };
-        if batch.set_meta_with(meta, Vec::new(), note, is_durable, done).is_err() {
-            tracing::error!(
-                "a change of the configuration was committed, and its rules could not be switched"
-            );
-        }
+        // Nothing that was not there is in the new layout, so there is nothing to refuse.
+        let switched = batch.set_meta_with(meta, Vec::new(), note, is_durable, done);
+        debug_assert!(switched.is_ok(), "a layout without new indexes is taken");
     }
 
     fn install(&mut self, install: Install, batch: &mut Batch<'_, Directory>) {
-        let Install { slot, builder, answer } = install;
+        let Install { slot, version, builder, answer } = install;
         let meta = Arc::clone(batch.root().meta());
+        if meta.version != version {
+            // It was built under another schema: whoever built it looks again what is missing.
+            return batch.answer(move |_| answer(None));
+        }
         let wanted = config::wanted_indexes(batch.root(), &meta).unwrap_or_default();
         let is_wanted = wanted.iter().any(|index| index.kind == slot.kind && index.form == slot.form);
         if !is_wanted || meta.index(slot.kind, slot.form).is_some() {
@@ -289,6 +303,14 @@ fn configured(draft: &Draft<'_, Directory>, meta: &Meta) -> Result<Option<Meta>,
     let wanted = config::wanted_indexes(draft, meta)?;
     let unique = config::unique_rules(draft, meta, &wanted)?;
     Ok(Some(meta.with_configuration(&wanted, unique)))
+}
+
+/// The meta under another schema, which the configuration must still fit.
+fn under_schema(draft: &Draft<'_, Directory>, meta: &Meta, schema: Arc<Schema>) -> Result<Meta, Refusal> {
+    let meta = meta.with_schema(schema);
+    let wanted = config::wanted_indexes(draft, &meta)?;
+    config::unique_rules(draft, &meta, &wanted)?;
+    Ok(meta)
 }
 
 fn taken(conflict: &Conflict<Directory>) -> Refusal {

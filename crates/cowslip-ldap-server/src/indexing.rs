@@ -91,7 +91,8 @@ fn build_missing(pipeline: &Pipeline<Directory, DirectoryHost>) {
         if !build(pipeline, &root, slot) {
             return;
         }
-        tracing::info!(attribute = name, form = slot.form.name(), "the index is in use");
+        let is_there = pipeline.publication().current().meta().index(slot.kind, slot.form).is_some();
+        tracing::info!(attribute = name, form = slot.form.name(), is_there, "built an index");
     }
 }
 
@@ -103,20 +104,28 @@ pub fn missing(root: &Root<Directory>) -> Option<IndexSlot> {
     Some(IndexSlot { kind: missing.kind, form: missing.form, is_absent: false })
 }
 
-/// Builds one index and switches it in; false if the directory is shutting down.
+/// Builds one index and switches it in, or finds that it has to be begun again; false if the directory is shutting down.
 fn build(pipeline: &Pipeline<Directory, DirectoryHost>, root: &Root<Directory>, slot: IndexSlot) -> bool {
     let meta = Arc::new(root.meta().with_slot(slot));
+    let version = root.meta().version;
     let position = meta.last_index();
     let mut builder = IndexBuilder::build(root, meta, ENTRIES, position);
     loop {
-        while builder.catch_up(pipeline.feed()).is_ok_and(|records| records > INSTALL_BEHIND_MAX) {}
+        loop {
+            match builder.catch_up(pipeline.feed()) {
+                Ok(records) if records > INSTALL_BEHIND_MAX => {}
+                Ok(_) => break,
+                // The history no longer reaches back to where it began: it is built again from a new root.
+                Err(_) => return true,
+            }
+        }
         let (reached, answered) = channel();
         let answer = move |builder| {
             // The other end waits below.
             let _ = reached.send(builder);
         };
         if pipeline
-            .submit(Job::Install(Box::new(Install { slot, builder, answer: Box::new(answer) })))
+            .submit(Job::Install(Box::new(Install { slot, version, builder, answer: Box::new(answer) })))
             .is_err()
         {
             return false;

@@ -5,10 +5,14 @@
 use std::fmt;
 
 use cowslip_engine::KeyBytes;
+use sha2::{Digest, Sha256};
 
 /// How many bytes of a value take part in a key as they are; what is beyond goes into a hash. Candidates of an index are
 /// supersets, so a collision costs a comparison and no more.
 pub const KEY_BYTES_MAX: usize = 512;
+
+/// How many bytes the hash of the rest has.
+const HASH_BYTES: usize = 16;
 
 /// A key in one of the directory's indexes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,8 +24,24 @@ impl Key {
         match bytes.split_at_checked(KEY_BYTES_MAX) {
             Some((head, rest)) if !rest.is_empty() => {
                 let mut cut = head.to_vec();
-                cut.extend_from_slice(&fnv(rest).to_be_bytes());
+                // Nobody finds two values with this in common, so that one is never taken for another.
+                cut.extend_from_slice(&Sha256::digest(rest)[..HASH_BYTES]);
                 Self::from_stored(&cut)
+            }
+            _ => Self::from_stored(bytes),
+        }
+    }
+
+    /// The least of all keys whose values begin with these bytes.
+    pub fn least(prefix: &[u8]) -> Self {
+        Self::from_stored(&prefix[..prefix.len().min(KEY_BYTES_MAX)])
+    }
+
+    /// Not less than the keys of these bytes and of all that are less.
+    pub fn most(bytes: &[u8]) -> Self {
+        match bytes.split_at_checked(KEY_BYTES_MAX) {
+            Some((head, rest)) if !rest.is_empty() => {
+                Self::from_stored(&[head, &[0xff; HASH_BYTES]].concat())
             }
             _ => Self::from_stored(bytes),
         }
@@ -48,13 +68,6 @@ impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Key({})", self.bytes().escape_ascii())
     }
-}
-
-/// A hash that is the same in every run and on every machine (FNV-1a).
-fn fnv(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

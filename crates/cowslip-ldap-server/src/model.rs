@@ -10,7 +10,7 @@ use cowslip_ldap::matching::{MatchingRule, phonetic_key, phonetic_words};
 use cowslip_ldap::schema::{AttributeTypeId, Schema};
 use cowslip_ldap::time::Timestamp;
 
-use crate::entry::{EntryDelta, EntryNumber, StoredEntry, Value};
+use crate::entry::{AttributeDelta, EntryDelta, EntryNumber, StoredEntry, Value};
 use crate::key::Key;
 use crate::meta::{ENTRIES, IndexForm, IndexSlot, Meta, fixed};
 use crate::tree::{child_key, normalized_name};
@@ -157,7 +157,9 @@ fn second(time_us: u64) -> u64 {
 
 fn presence(step: &Step<'_, Directory>, out: &mut KeyChanges<Key>) {
     if let (Some(old), Some(new)) = (step.old, step.new) {
-        for attribute in &step.delta.0 {
+        // What lost values and got some was there before and is there after.
+        let may_differ = |attribute: &&AttributeDelta| attribute.removed.is_empty() || attribute.added.is_empty();
+        for attribute in step.delta.0.iter().filter(may_differ) {
             let (before, after) = (old.has(attribute.kind), new.has(attribute.kind));
             let side = if before { &mut out.removed } else { &mut out.added };
             let key = type_key(attribute.kind);

@@ -24,6 +24,9 @@ use crate::tree::Tree;
 /// The name of the schema's entry.
 pub const SCHEMA_DN: &str = "cn=schema";
 
+/// The types in which the server keeps its configuration.
+const OWN_TYPES: [&str; 5] = ["indexForm", "uniqueAttribute", "uniqueBelow", "uniqueClass", "schemaNumbers"];
+
 /// The kinds of elements that can be changed, and the attributes that hold them.
 const KINDS: [(Element, AttributeTypeId); 3] = [
     (Element::AttributeType, AttributeTypeId::ATTRIBUTE_TYPES),
@@ -181,7 +184,8 @@ impl SchemaUse for InUse<'_> {
 
     fn is_indexed(&self, id: AttributeTypeId) -> bool {
         let rules = &self.meta.rules;
-        self.meta.slots().any(|(_, slot)| slot.kind == id && !slot.is_absent)
+        OWN_TYPES.iter().any(|name| self.meta.schema.attribute(name) == Some(id))
+            || self.meta.slots().any(|(_, slot)| slot.kind == id && !slot.is_absent)
             || self.meta.is_reference(id)
             || rules.groups.contains(&id)
             || rules.unique.iter().any(|rule| rule.kinds.contains(&id))

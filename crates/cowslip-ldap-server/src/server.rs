@@ -252,9 +252,19 @@ fn serve(shared: Arc<Shared>, stream: Stream, peer: String) {
         return;
     }
     tokio::spawn(async move {
-        connection::run(stream, Arc::clone(&shared), &peer).await;
-        shared.connections.fetch_sub(1, Ordering::AcqRel);
+        let counted = Counted(Arc::clone(&shared));
+        connection::run(stream, shared, &peer).await;
+        drop(counted);
     });
+}
+
+/// A connection that counts until it is dropped, however it ends.
+struct Counted(Arc<Shared>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::AcqRel);
+    }
 }
 
 #[cfg(test)]

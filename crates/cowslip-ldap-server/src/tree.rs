@@ -147,6 +147,15 @@ impl Tree for Draft<'_, Directory> {
         last.map_or_else(Vec::new, |key| Tree::lookup(self, index, &key).collect())
     }
 
+    fn child(&self, parent: EntryNumber, rdn: &[u8]) -> Option<EntryNumber> {
+        let key = child_key(parent, rdn);
+        // Most names are looked up before anything is changed.
+        if self.is_untouched() {
+            return Tree::lookup(self.base(), fixed::NAME, &key).next();
+        }
+        Tree::lookup(self, fixed::NAME, &key).next()
+    }
+
     fn referrers(&self, target: EntryNumber) -> impl Iterator<Item = Referrer<EntryNumber>> {
         Draft::referrers(self, ENTRIES, &target).map(|(referrer, _)| referrer)
     }

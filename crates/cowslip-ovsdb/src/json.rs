@@ -679,4 +679,26 @@ mod tests {
         assert_eq!(object.len(), 20);
         assert_eq!(object.member("k3"), Some(&Json::Int(23)));
     }
+
+    #[test]
+    fn what_is_left_as_text_can_be_parsed_later() {
+        let texts = [
+            r#"{"a":[1,{"b":[]}],"c":"[\"{","d":{"]":"\\","e":[[[2]]]}}"#,
+            r#"[[{"x":"}]"}],[],{},"y",1.5,null]"#,
+            "7",
+        ];
+        for text in texts {
+            for depth in 0..6 {
+                let partly = Json::parse_to_depth(text.as_bytes(), depth).expect("it is JSON");
+                assert_eq!(partly.to_string(), text, "depth {depth}");
+                assert_eq!(partly.clone().into_owned().completed(), Json::parse(text.as_bytes()));
+                assert_eq!(partly.completed(), Json::parse(text.as_bytes()), "{text}, depth {depth}");
+            }
+        }
+        for text in ["[[1", r#"["[x]"#, r#"{"a":["b\"#, "[[1]]]", &"[".repeat(DEPTH_MAX + 1)] {
+            assert!(Json::parse_to_depth(text.as_bytes(), 1).is_err(), "{text:.20}");
+        }
+        let fault = Json::parse_to_depth(b"[[1 2]]", 1).and_then(Json::completed);
+        assert_eq!(fault.expect_err("two numbers without a comma").offset, 3);
+    }
 }

@@ -13,6 +13,9 @@ use crate::password;
 use crate::server::Shared;
 use crate::tree::Tree;
 
+/// The longest password that is compared, in bytes.
+const PASSWORD_BYTES_MAX: usize = 1024;
+
 /// Who a client is.
 #[derive(Clone, Debug)]
 pub(super) struct Identity {
@@ -68,6 +71,9 @@ pub(super) fn bind(
             let message = "a password without a name";
             Err(Refusal::new(ResultCode::InappropriateAuthentication, message))
         };
+    }
+    if password.len() > PASSWORD_BYTES_MAX {
+        return Err(Refusal::new(ResultCode::InvalidCredentials, ""));
     }
     let dn = prepare::name(request.name)?;
     if password.is_empty() {

@@ -83,22 +83,31 @@ impl Driver {
             let may_go_on = has_room
                 && (!self.connection.searches.is_empty()
                     || (has_input && self.connection.session.takes_requests()));
+            let now = Instant::now();
+            if !has_output {
+                self.moved = now;
+            } else if !self.write_stall.is_zero() && now > self.moved + self.write_stall {
+                return;
+            }
+            if self.connection.session.open().len() > 0 {
+                self.heard = now;
+            }
             let is_waiting = self.connection.session.open().len() == 0 && !has_output;
             self.input.reserve(if may_read { READ_BYTES } else { 0 });
             let Self { connection, input, sent, heard, moved, idle, write_stall, .. } = self;
             let turn = tokio::select! {
                 biased;
+                () = stopped(&mut stopping) => Turn::Stop,
                 answered = connection.arrivals.recv() => Turn::Answered(answered),
                 count = write.write(&connection.out[*sent..]), if has_output => Turn::Wrote(count),
                 count = read.read_buf(input), if may_read => Turn::Read(count),
                 () = std::future::ready(()), if may_go_on => Turn::Again,
                 () = until(*heard, *idle), if is_waiting && !idle.is_zero() => Turn::Idle,
                 () = until(*moved, *write_stall), if has_output && !write_stall.is_zero() => Turn::Stalled,
-                () = stopped(&mut stopping) => Turn::Stop,
             };
             match turn {
                 Turn::Answered(answered) => self.take(answered),
-                Turn::Wrote(Ok(count)) => self.wrote(count),
+                Turn::Wrote(Ok(count)) if count > 0 => self.wrote(count),
                 Turn::Read(Ok(count)) if count > 0 => {
                     self.heard = Instant::now();
                     has_input = true;
@@ -108,7 +117,7 @@ impl Driver {
                     // Others of this thread have their turn, however long this search is.
                     tokio::task::yield_now().await;
                 }
-                Turn::Read(_) | Turn::Wrote(Err(_)) | Turn::Stalled => return,
+                Turn::Read(_) | Turn::Wrote(_) | Turn::Stalled => return,
                 Turn::Idle => {
                     self.connection.disconnect(ResultCode::Unavailable, "no request came for too long");
                     return self.farewell(&mut write).await;
@@ -172,9 +181,6 @@ impl Driver {
         while let Some(answered) = next {
             self.connection.answered(answered);
             next = self.connection.arrivals.try_recv().ok();
-        }
-        if self.sent == self.connection.out.len() {
-            self.moved = Instant::now();
         }
     }
 

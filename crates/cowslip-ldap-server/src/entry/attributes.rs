@@ -73,7 +73,7 @@ impl Attributes {
 
     /// The attributes of this type, with whatever options.
     pub fn of_type(&self, kind: AttributeTypeId) -> impl Iterator<Item = AttributeRef<'_>> + Clone {
-        self.iter().skip_while(move |attribute| attribute.kind < kind).take_while(move |a| a.kind == kind)
+        Records(skipped(&self.0, kind)).take_while(move |attribute| attribute.kind == kind)
     }
 }
 
@@ -149,6 +149,19 @@ impl AttributesWriter {
     }
 }
 
+/// What follows the records of types before this one, which are passed over without looking into them.
+fn skipped(mut bytes: &[u8], kind: AttributeTypeId) -> &[u8] {
+    while !bytes.is_empty() {
+        let mut rest = bytes;
+        let mut record = take_bytes(&mut rest);
+        if take_number(&mut record) >= kind.0 as usize {
+            break;
+        }
+        bytes = rest;
+    }
+    bytes
+}
+
 #[derive(Clone)]
 struct Records<'a>(&'a [u8]);
 
@@ -218,6 +231,11 @@ fn is_well_formed(mut bytes: &[u8], mut passes: impl FnMut(&[u8]) -> bool) -> bo
 }
 
 fn take_number(bytes: &mut &[u8]) -> usize {
+    // Most numbers are small.
+    if let [first @ ..0x80, rest @ ..] = *bytes {
+        *bytes = rest;
+        return usize::from(*first);
+    }
     let mut number = 0;
     let mut shift = 0;
     while let Some((first, rest)) = bytes.split_first() {

@@ -91,6 +91,11 @@ impl EntryDelta {
 
     /// Adds what happened after.
     pub fn merge(&mut self, step: Self) {
+        if self.0.is_empty() {
+            // The first step, and mostly the only one.
+            *self = step;
+            return;
+        }
         for attribute in step.0 {
             let into = self.attribute_mut(attribute.kind, &attribute.options);
             cancel(&mut into.added, attribute.removed, &mut into.removed);

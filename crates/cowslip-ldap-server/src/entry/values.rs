@@ -137,8 +137,12 @@ impl Numbers {
             *self = Self::of_sorted(wanted);
             return;
         }
-        gone.iter().for_each(|number| drop(held.remove(number)));
-        come.into_iter().for_each(|number| drop(held.insert(number)));
+        for number in &gone {
+            held.remove(number);
+        }
+        for number in come {
+            held.insert(number);
+        }
     }
 
     fn of_sorted(numbers: Vec<EntryNumber>) -> Self {

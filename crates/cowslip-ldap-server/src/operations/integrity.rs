@@ -12,7 +12,7 @@ use cowslip_ldap::result::ResultCode;
 use super::refusal::Refusal;
 use super::write::Circumstances;
 use crate::entry::{EntryEdit, EntryNumber, Incoming, StoredEntry};
-use crate::key::Key;
+use crate::key::{KEY_BYTES_MAX, Key};
 use crate::meta::{ENTRIES, Meta, fixed};
 use crate::model::Directory;
 use crate::tree::{Path, Tree};
@@ -27,10 +27,12 @@ pub(super) fn settle_names(
     now: &Circumstances<'_>,
 ) -> Result<(), Refusal> {
     let prefix = path.bytes();
-    let start = Bound::Included(Key::new(&prefix));
+    // Of a long name only the beginning is in the key; each holder is looked at in the end.
+    let prefix = &prefix[..prefix.len().min(KEY_BYTES_MAX)];
+    let start = Bound::Included(Key::least(prefix));
     let range = draft.range(ENTRIES, fixed::UNRESOLVED, (start, Bound::Unbounded));
     let mut holders: Vec<EntryNumber> =
-        range.take_while(|(key, _)| key.bytes().starts_with(&prefix)).map(|(_, holder)| holder).collect();
+        range.take_while(|(key, _)| key.bytes().starts_with(prefix)).map(|(_, holder)| holder).collect();
     holders.sort_unstable();
     holders.dedup();
     check_count(holders.len(), now)?;

@@ -131,8 +131,18 @@ pub(crate) fn new_entry(
     Ok(entry)
 }
 
+/// Refuses what would take the server's own entries away, or change the schema past its rules, whatever their spelling.
+fn check_own(draft: &Draft<'_, Directory>, number: EntryNumber) -> Result<(), Refusal> {
+    let rules = &draft.meta().rules;
+    if Some(number) == rules.schema || Some(number) == rules.config {
+        return Err(Refusal::new(ResultCode::UnwillingToPerform, "the server needs this entry as it is"));
+    }
+    Ok(())
+}
+
 fn delete(draft: &mut Draft<'_, Directory>, path: &Path, now: &mut Circumstances<'_>) -> Result<(), Refusal> {
     let number = found(draft, path)?;
+    check_own(draft, number)?;
     if draft.has_children(number) {
         return Err(Refusal::new(ResultCode::NotAllowedOnNonLeaf, "the entry has entries below it"));
     }

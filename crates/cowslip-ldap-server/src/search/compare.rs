@@ -16,6 +16,10 @@ use crate::tree::Tree;
 pub fn compare<T: Tree>(tree: &T, request: &CompareRequest<'_>, sees_secrets: bool) -> Result<bool, Refusal> {
     let meta = tree.meta();
     let number = found(tree, &prepare::path(&prepare::name(request.name)?, meta)?)?;
+    let is_configuration = |config| !sees_secrets && tree.is_within(number, config);
+    if meta.rules.config.is_some_and(is_configuration) {
+        return Err(Refusal::new(ResultCode::NoSuchObject, "there is no such entry"));
+    }
     let (kind, options) = prepare::attribute(request.attribute.as_bytes(), meta)?;
     let definition = meta.schema.attribute_type(kind);
     let Some(rule) = definition.equality else {

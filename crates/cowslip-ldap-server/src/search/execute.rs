@@ -21,7 +21,7 @@ use crate::model::{Directory, number_key};
 use crate::operations::write::found;
 use crate::operations::{Refusal, prepare};
 use crate::schema_entry::SCHEMA_DN;
-use crate::tree::Tree;
+use crate::tree::{Path, Tree};
 
 /// What a search may cost; 0 means any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,7 +140,10 @@ impl Search {
             return Ok(());
         }
         if !dn.is_root() {
-            self.base = found(root, &prepare::path(dn, root.meta())?)?;
+            let path = prepare::path(dn, root.meta())?;
+            // What lies below a place that is not shown is not told by how far the name leads.
+            self.base = found(root, &path)
+                .map_err(|refusal| if self.sees_all { refusal } else { self.blind(root, &path, refusal) })?;
             if self.is_hidden(root, self.base) {
                 return Err(Refusal::new(ResultCode::NoSuchObject, "there is no such entry"));
             }
@@ -233,6 +236,10 @@ impl Search {
         bytes: usize,
         out: &mut Vec<u8>,
     ) -> Progress {
+        if self.deadline.is_some_and(|deadline| Instant::now() > deadline) {
+            return self
+                .stop(ResultCode::TimeLimitExceeded, "the search took longer than asked for or allowed");
+        }
         let end = out.len() + bytes;
         for _ in 0..entries {
             if out.len() >= end {
@@ -240,6 +247,9 @@ impl Search {
             }
             let Some(number) = self.next(root) else { return self.compute(root, id, out) };
             self.looked_at += 1;
+            if !self.is_candidate(root, number) {
+                continue;
+            }
             if self.limits.looked_at_max > 0 && self.looked_at > self.limits.looked_at_max {
                 return self.stop(
                     ResultCode::AdminLimitExceeded,
@@ -250,10 +260,6 @@ impl Search {
                 return self
                     .stop(ResultCode::SizeLimitExceeded, "there are more entries than asked for or allowed");
             }
-        }
-        if self.deadline.is_some_and(|deadline| Instant::now() > deadline) {
-            return self
-                .stop(ResultCode::TimeLimitExceeded, "the search took longer than asked for or allowed");
         }
         Progress::More
     }
@@ -289,27 +295,24 @@ impl Search {
         true
     }
 
-    /// The next entry of the scope.
+    /// The next entry to look at, whether it lies in the scope or not.
     fn next(&mut self, root: &Root<Directory>) -> Option<EntryNumber> {
-        loop {
-            let number = match &mut self.source {
-                Source::Base(number) => return number.take(),
-                Source::Nothing | Source::Computed(_) => return None,
-                Source::Candidates(candidates, next) => {
-                    let number = candidates.iter_from(*next).next()?;
-                    *next = RecordNumber(number.0.checked_add(1)?);
-                    if !self.is_in_scope(root, number) {
-                        self.looked_at += 1;
-                        continue;
-                    }
-                    number
-                }
-                Source::Tree(_) => self.next_of_tree(root)?,
-            };
-            if !self.is_hidden(root, number) {
-                return Some(number);
+        match &mut self.source {
+            Source::Base(number) => number.take(),
+            Source::Nothing | Source::Computed(_) => None,
+            Source::Candidates(candidates, next) => {
+                let number = candidates.iter_from(*next).next()?;
+                *next = RecordNumber(number.0.checked_add(1)?);
+                Some(number)
             }
+            Source::Tree(_) => self.next_of_tree(root),
         }
+    }
+
+    /// Whether an entry lies in the scope and may be seen.
+    fn is_candidate(&self, root: &Root<Directory>, number: EntryNumber) -> bool {
+        let is_tested = matches!(self.source, Source::Candidates(..));
+        (!is_tested || self.is_in_scope(root, number)) && !self.is_hidden(root, number)
     }
 
     fn next_of_tree(&mut self, root: &Root<Directory>) -> Option<EntryNumber> {
@@ -350,6 +353,13 @@ impl Search {
                 number != self.base && (self.base == NO_ENTRY || root.is_within(number, self.base))
             }
         }
+    }
+
+    /// A refusal without the name of an entry that is not shown.
+    fn blind(&self, root: &Root<Directory>, path: &Path, refusal: Refusal) -> Refusal {
+        let last = root.resolve(path).err().flatten();
+        let is_shown = last.is_none_or(|number| !self.is_hidden(root, number));
+        if is_shown { refusal } else { refusal.with_matched(String::new()) }
     }
 
     /// Whether an entry is not shown: the configuration to others than root, and what stands for the schema.

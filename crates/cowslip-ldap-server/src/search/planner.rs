@@ -202,11 +202,11 @@ impl Planner<'_> {
             Test::Substrings { pieces, .. } => self.pieces(meta.index(kind, IndexForm::Substring)?, pieces),
             Test::GreaterOrEqual { bound, .. } => {
                 let index = meta.index(kind, IndexForm::Ordering)?;
-                Some(self.range(index, Bound::Included(Key::new(bound)), Bound::Unbounded))
+                Some(self.range(index, Bound::Included(Key::least(bound)), Bound::Unbounded))
             }
             Test::LessOrEqual { bound, .. } => {
                 let index = meta.index(kind, IndexForm::Ordering)?;
-                Some(self.range(index, Bound::Unbounded, Bound::Included(Key::new(bound))))
+                Some(self.range(index, Bound::Unbounded, Bound::Included(Key::most(bound))))
             }
             Test::Approximate { words } => {
                 let index = meta.index(kind, IndexForm::Approximate)?;
@@ -264,7 +264,7 @@ impl Planner<'_> {
                 Some(self.range(index, Bound::Included(floor(bound)), Bound::Unbounded))
             }
             Test::LessOrEqual { bound, .. } => {
-                Some(self.range(index, Bound::Unbounded, Bound::Included(Key::new(bound))))
+                Some(self.range(index, Bound::Unbounded, Bound::Included(Key::most(bound))))
             }
             _ => None,
         }

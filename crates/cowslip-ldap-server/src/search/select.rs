@@ -34,6 +34,8 @@ impl Selection {
             }
         }
         selection.all_user |= is_empty;
+        selection.named.sort_unstable();
+        selection.named.dedup();
         selection
     }
 

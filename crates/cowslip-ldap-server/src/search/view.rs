@@ -25,10 +25,6 @@ use crate::operations::structural_class;
 use crate::schema_entry::SCHEMA_DN;
 use crate::tree::{Path, Tree};
 
-/// How many groups an entry may be shown to be a member of, and how many members of a group are followed into groups
-/// within it.
-pub const MEMBERSHIPS_MAX: usize = 100_000;
-
 /// The attribute types that are computed, apart from those that every entry has stored in its head.
 pub const COMPUTED: [AttributeTypeId; 13] = [
     AttributeTypeId::CREATE_TIMESTAMP,
@@ -81,7 +77,7 @@ impl Context {
         while let Some(entry) = open.pop().and_then(|number| tree.entry(number)) {
             for attribute in entry.references().iter().filter(|attribute| groups.contains(&attribute.kind)) {
                 for member in attribute.entries.iter() {
-                    if members.len() < MEMBERSHIPS_MAX && members.insert(member) {
+                    if members.insert(member) {
                         let is_group = tree.entry(member).is_some_and(|entry| !entry.references().is_empty());
                         open.extend(is_group.then_some(member));
                     }
@@ -104,7 +100,7 @@ impl Context {
         let mut open = vec![target];
         while let Some(number) = open.pop() {
             for referrer in tree.referrers(number).filter(|referrer| referrer.slot == kind.0) {
-                if found.len() < MEMBERSHIPS_MAX && found.insert(referrer.source) {
+                if found.insert(referrer.source) {
                     open.push(referrer.source);
                 }
             }
@@ -331,7 +327,7 @@ impl<T: Tree> View<'_, T> {
                 let next = if is_name { self.context.resolve(self.tree, &name) } else { None };
                 match next {
                     Some(next) if next == target => return ControlFlow::Break(()),
-                    Some(next) if seen.len() < MEMBERSHIPS_MAX && seen.insert(next) => open.push(next),
+                    Some(next) if seen.insert(next) => open.push(next),
                     _ => {}
                 }
                 ControlFlow::Continue(())
@@ -374,7 +370,7 @@ fn groups_of<T: Tree>(tree: &T, number: EntryNumber) -> Vec<EntryNumber> {
         for referrer in
             tree.referrers(member).filter(|referrer| groups.iter().any(|kind| kind.0 == referrer.slot))
         {
-            if found.len() < MEMBERSHIPS_MAX && found.insert(referrer.source) {
+            if found.insert(referrer.source) {
                 open.push(referrer.source);
             }
         }

@@ -194,11 +194,9 @@ impl Book {
         if let Some(known) = self.known.get(&bytes) {
             return known.clone();
         }
-        let began = std::time::Instant::now();
         let options = options();
         let opened = journal::open(Arc::new(disk), Path::new(FOLDER), codec(&options), &options.journal);
         let root = opened.expect(label).root;
-        eprintln!("open {:?}", began.elapsed());
         let found = self.states.get(&digest(&root)).cloned();
         let found = found.unwrap_or_else(|| panic!("{label}: no state that the directory was in"));
         self.known.insert(bytes, found.clone());
@@ -305,9 +303,7 @@ impl StorageFile for WatchedFile {
 
 #[test]
 fn a_power_failure_at_any_step_loses_nothing_that_was_answered() {
-    let began = std::time::Instant::now();
     let Script { writes, codes, states } = script();
-    eprintln!("script {:?}", began.elapsed());
     assert!(codes.iter().filter(|code| code.is_success()).count() > OPERATIONS / 3);
     let disk = SimDisk::new();
     let options = options();
@@ -320,7 +316,8 @@ fn a_power_failure_at_any_step_loses_nothing_that_was_answered() {
     directory.fill();
     directory.service.shutdown().expect("a clean end");
     let steps = disk.steps();
-    let book = Book { states, answered: 0, ahead: Vec::new(), queued: 0, steps, crashes: 0, known: HashMap::new() };
+    let book =
+        Book { states, answered: 0, ahead: Vec::new(), queued: 0, steps, crashes: 0, known: HashMap::new() };
     let watched = Watched { disk: disk.clone(), book: Arc::new(Mutex::new(book)) };
     let mut directory = open(Arc::new(watched.clone()));
     let mut next = 0;
@@ -357,7 +354,6 @@ fn a_power_failure_at_any_step_loses_nothing_that_was_answered() {
     directory.service.shutdown().expect("a clean end");
     noted(&watched.book, |book| {
         assert_eq!((book.answered, book.queued), (OPERATIONS, OPERATIONS));
-        eprintln!("{} {} {}", book.crashes, book.known.len(), book.steps);
         assert!(book.crashes > 300, "{} crashes", book.crashes);
     });
     assert!(disk.syncs() > 100, "{} syncs", disk.syncs());

@@ -248,10 +248,17 @@ impl Schema {
                 return Err(SchemaError::Indexed { name: name(), change });
             }
         }
-        let lost = new.and_then(|new| lost_name(&old.names, &new.names));
-        match lost.filter(|_| is_core) {
-            Some(_) => Err(SchemaError::Protected { element, name: name(), change: "taking a name away" }),
-            None => Ok(()),
+        if new.and_then(|new| lost_name(&old.names, &new.names)).is_none() {
+            return Ok(());
+        }
+        // Names of entries and the configuration spell the type out.
+        let change = "taking a name away";
+        let entries = usage.attribute_type_entries(old.id);
+        match () {
+            () if is_core => Err(SchemaError::Protected { element, name: name(), change }),
+            () if entries > 0 => Err(SchemaError::InUse { element, name: name(), change, entries }),
+            () if usage.is_indexed(old.id) => Err(SchemaError::Indexed { name: name(), change }),
+            () => Ok(()),
         }
     }
 
@@ -276,9 +283,20 @@ impl Schema {
                 return Err(SchemaError::InUse { element, name: name(), change, entries });
             }
         }
-        let is_less = |new: &ObjectClass| {
-            lost_name(&old.names, &new.names).is_some() || old.may.iter().any(|id| !new.allows(*id))
-        };
+        let loses_name = |new: &ObjectClass| lost_name(&old.names, &new.names).is_some();
+        if !is_core && new.is_some_and(loses_name) {
+            // Entries spell their classes out.
+            let entries = usage.object_class_entries(old.id);
+            if entries > 0 {
+                return Err(SchemaError::InUse {
+                    element,
+                    name: name(),
+                    change: "taking a name away",
+                    entries,
+                });
+            }
+        }
+        let is_less = |new: &ObjectClass| loses_name(new) || old.may.iter().any(|id| !new.allows(*id));
         if is_core && new.is_some_and(is_less) {
             let change = "taking a name or an attribute away";
             return Err(SchemaError::Protected { element, name: name(), change });
