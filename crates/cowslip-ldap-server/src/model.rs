@@ -158,7 +158,8 @@ fn second(time_us: u64) -> u64 {
 fn presence(step: &Step<'_, Directory>, out: &mut KeyChanges<Key>) {
     if let (Some(old), Some(new)) = (step.old, step.new) {
         // What lost values and got some was there before and is there after.
-        let may_differ = |attribute: &&AttributeDelta| attribute.removed.is_empty() || attribute.added.is_empty();
+        let may_differ =
+            |attribute: &&AttributeDelta| attribute.removed.is_empty() || attribute.added.is_empty();
         for attribute in step.delta.0.iter().filter(may_differ) {
             let (before, after) = (old.has(attribute.kind), new.has(attribute.kind));
             let side = if before { &mut out.removed } else { &mut out.added };

@@ -29,6 +29,7 @@ use crate::journal::{self, JournalOptions, OpenError, OpenReport};
 use crate::meta::{DataRules, ENTRIES, IndexSlot, Meta};
 use crate::model::Directory;
 use crate::operations::prepare::{self, Given, Origin};
+use crate::operations::uniqueness;
 use crate::operations::write::{self, Circumstances};
 use crate::operations::{Brought, Plan, Refusal};
 use crate::schema_entry::{self, SCHEMA_DN};
@@ -158,6 +159,12 @@ impl Service {
         journal: J,
         options: &ServiceOptions,
     ) -> Result<Self, ServiceError> {
+        for rule in &root.meta().rules.unique {
+            // A crash between a rule's commit and its taking back leaves one that the data breaks.
+            if let Err(refusal) = uniqueness::check_all(&root, rule) {
+                tracing::error!(rule = rule.name, %refusal, "a rule of uniqueness does not hold for what is there");
+            }
+        }
         let (last_number, last_csn_us) = numbers_of(&root);
         let last_number = last_number.max(root.meta().last_number());
         let (tasks, to_do) = channel();

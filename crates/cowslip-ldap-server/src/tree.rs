@@ -164,29 +164,26 @@ impl Tree for Draft<'_, Directory> {
 /// Resolves one path after the other. Names that come together mostly lie below one entry, which is found once.
 pub struct Resolver<'a, T> {
     tree: &'a T,
-    /// The steps that lead above the last path's entry, and what is there.
-    above: Option<(&'a [Box<[u8]>], Option<EntryNumber>)>,
+    /// The steps that lead above the last path's entry.
+    steps: &'a [Box<[u8]>],
+    /// What is there; above nothing is what all suffixes lie in.
+    above: Option<EntryNumber>,
 }
 
 impl<'a, T: Tree> Resolver<'a, T> {
     /// A resolver in this version of the tree.
     pub fn new(tree: &'a T) -> Self {
-        Self { tree, above: None }
+        Self { tree, steps: &[], above: Some(NO_ENTRY) }
     }
 
     /// The entry at the end of a path, if there is one.
     pub fn resolve(&mut self, path: &'a Path) -> Option<EntryNumber> {
         let (last, steps) = path.parts.split_last()?;
-        let parent = match self.above {
-            Some((known, parent)) if known == steps => parent,
-            _ => {
-                let child = |at, step: &Box<[u8]>| self.tree.child(at, step);
-                let parent = steps.iter().try_fold(NO_ENTRY, child);
-                self.above = Some((steps, parent));
-                parent
-            }
-        };
-        self.tree.child(parent?, last)
+        if self.steps != steps {
+            self.steps = steps;
+            self.above = steps.iter().try_fold(NO_ENTRY, |at, step| self.tree.child(at, step));
+        }
+        self.tree.child(self.above?, last)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A client's connection: requests in, answers out.
 //!
-//! A [`Connection`] does no input or output: the [`driver`] gives it messages and events, and sends what it leaves in its
+//! A `Connection` does no input or output: the `driver` gives it messages and events, and sends what it leaves in its
 //! output. What may run when is the protocol core's matter ([`cowslip_ldap::session`]); here it is done. Searches run in
 //! steps on the connection's task, writes in the committer. Invariants: a connection's writes are queued in the order of
 //! their coming; whatever is abandoned is answered no more; no request of a connection sees less than an answer that the

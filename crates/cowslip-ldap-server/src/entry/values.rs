@@ -17,7 +17,7 @@ pub(super) const LARGE_MIN: usize = 64;
 pub enum Numbers {
     /// In ascending order.
     Small(Box<[EntryNumber]>),
-    /// At least [`LARGE_MIN`] at some time.
+    /// 64 or more at some time.
     Large(OrdSet<EntryNumber>),
 }
 

@@ -1,7 +1,7 @@
 //! What a client may ask for, and how it is done.
 //!
-//! A worker turns a request into a [`plan`]; the committer runs it ([`write`]) on a draft, which ends with the checks of
-//! [`check`], [`integrity`] and [`uniqueness`]. A [`Refusal`] leaves nothing behind.
+//! A worker turns a request into a `plan`; the committer runs it ([`mod@write`]) on a draft, which ends with the checks of
+//! `check`, `integrity` and [`uniqueness`]. A [`Refusal`] leaves nothing behind.
 
 pub use check::{check_stored, structural_class};
 pub use plan::{

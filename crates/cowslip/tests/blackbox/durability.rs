@@ -4,15 +4,14 @@
 //! durable transaction leaves after the sync that followed its write, and rounds of `kill -9` show that what was
 //! acknowledged is there after a restart, that nothing is there which was not sent, and that no transaction is there by half.
 
-use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::support::rpc::{Event, REPLY_LIMIT, Session};
 use crate::support::server::{Peer, Server, Setup};
 use crate::support::{case_folder, scratch};
+use crate::trace::{self, Marked};
 
 /// Switches syncing off in our server; only this test sets it, to show that it can fail.
 const UNSAFE_SWITCH: (&str, &str) = ("COWSLIP_UNSAFE_NO_SYNC", "1");
@@ -24,72 +23,6 @@ const IN_FLIGHT: usize = 8;
 const ROUNDS: usize = 20;
 /// Transactions in one round, unless the kill comes first.
 const LOAD: usize = 10_000;
-
-/// One system call of a trace: the lines where it began and ended, and what it was.
-#[derive(Debug)]
-struct Call {
-    begin: usize,
-    end: usize,
-    text: String,
-}
-
-/// Reads a trace made by `strace -f -y`: calls of several threads may be cut in two lines.
-fn calls(trace: &str) -> Vec<Call> {
-    let (mut open, mut calls): (BTreeMap<&str, (usize, String)>, Vec<Call>) = (BTreeMap::new(), Vec::new());
-    for (at, line) in trace.lines().enumerate() {
-        // With one thread strace leaves the thread's number out.
-        let (thread, rest) = match line.split_once(' ') {
-            Some((number, rest)) if number.bytes().all(|b| b.is_ascii_digit()) => (number, rest.trim_start()),
-            _ => ("", line),
-        };
-        if let Some(begun) = rest.strip_suffix(" <unfinished ...>") {
-            open.insert(thread, (at, begun.to_owned()));
-        } else if rest.starts_with("<... ") {
-            if let Some((begin, begun)) = open.remove(thread) {
-                calls.push(Call { begin, end: at, text: begun + rest });
-            }
-        } else {
-            calls.push(Call { begin: at, end: at, text: rest.to_owned() });
-        }
-    }
-    calls.extend(open.into_values().map(|(begin, text)| Call { begin, end: usize::MAX, text }));
-    calls
-}
-
-/// For each marked transaction: was its record written, then a sync begun and ended, and only then the reply begun?
-fn check_trace(trace: &str, database: &Path) -> Result<(), String> {
-    let calls = calls(trace);
-    let file = format!("<{}>", database.display());
-    let name = |call: &Call| call.text.split('(').next().unwrap_or("").to_owned();
-    let of_file = |call: &&Call| call.text.contains(&file);
-    let sync =
-        |call: &&Call| matches!(name(call).as_str(), "fdatasync" | "fsync") && call.text.ends_with("= 0");
-    let write = |call: &&Call| name(call).contains("write");
-    let to_socket = |call: &&Call| {
-        let socket = call.text.contains("<socket:[") || call.text.contains("<UNIX");
-        socket && matches!(name(call).as_str(), "write" | "writev" | "sendto" | "sendmsg")
-    };
-    let syncs: Vec<&Call> = calls.iter().filter(of_file).filter(sync).collect();
-    let mut problems = Vec::new();
-    for n in 0..TRACED {
-        let (mark, id) = (format!("mark-{n:05}"), format!("reply-{n:05}"));
-        let written = calls.iter().filter(of_file).filter(write).find(|c| c.text.contains(&mark));
-        let replied = calls.iter().filter(to_socket).find(|c| c.text.contains(&id));
-        let (Some(written), Some(replied)) = (written, replied) else {
-            return Err(format!("transaction {n}: write {written:?}, reply {replied:?}"));
-        };
-        if !syncs.iter().any(|sync| sync.begin > written.end && sync.end < replied.begin) {
-            problems.push(n);
-        }
-    }
-    match problems.first() {
-        None => Ok(()),
-        Some(n) => Err(format!(
-            "{} replies without a sync before them, the first to transaction {n}",
-            problems.len()
-        )),
-    }
-}
 
 fn marked(n: usize, durable: bool) -> String {
     let operations = json!(["Lab",
@@ -103,12 +36,10 @@ fn traced(peer: Peer, durable: bool, environment: &[(&str, &str)]) -> Result<(),
     let dir = scratch();
     let file = dir.path().join("lab.db");
     peer.create(dir.path(), &file, &case_folder().join("lab.ovsschema")).success("ovsdb-tool create");
-    let trace = dir.path().join("trace");
+    let traced = dir.path().join("trace");
     let mut setup = Setup::new(peer, dir.path(), std::slice::from_ref(&file));
     setup.environment = environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    let calls = "trace=write,writev,pwrite64,pwritev,pwritev2,fsync,fdatasync,sendto,sendmsg";
-    let words = ["strace", "-f", "-y", "-s", "1000000", "-e", calls, "-o"];
-    setup.wrapper = words.iter().map(|w| (*w).to_owned()).chain([trace.display().to_string()]).collect();
+    setup.wrapper = trace::STRACE.iter().map(|w| (*w).to_owned()).chain([traced.display().to_string()]).collect();
     let mut server = setup.start();
     let mut sessions = [server.connect(), server.connect()];
     for first in (0..TRACED).step_by(IN_FLIGHT) {
@@ -125,8 +56,10 @@ fn traced(peer: Peer, durable: bool, environment: &[(&str, &str)]) -> Result<(),
         }
     }
     server.stop();
-    let text = std::fs::read(&trace).map_err(|e| e.to_string())?;
-    check_trace(&String::from_utf8_lossy(&text), &file)
+    let text = std::fs::read(&traced).map_err(|e| e.to_string())?;
+    let mark = |n| Marked { written: format!("mark-{n:05}"), replied: format!("reply-{n:05}") };
+    let marks: Vec<Marked> = (0..TRACED).map(mark).collect();
+    trace::check(&String::from_utf8_lossy(&text), &format!("{}>", file.display()), &marks)
 }
 
 #[test]
@@ -265,30 +198,4 @@ fn kill_9_loses_nothing_durable() {
 fn kill_9_on_the_real_server() {
     kill_rounds(Peer::Real, false, 2);
     kill_rounds(Peer::Real, true, 1);
-}
-
-/// The checker itself, on traces short enough to read.
-#[test]
-fn a_trace_is_understood() {
-    let path = Path::new("/d/db");
-    let lines = |reply_after_sync: bool| {
-        let mut text = String::new();
-        for n in 0..TRACED {
-            let reply = format!("8 sendto(9<UNIX-STREAM:[1->2]>, \"reply-{n:05}\") = 5\n");
-            text +=
-                &format!("7 pwrite64(5</d/db>, \"mark-{n:05}\" <unfinished ...>\n8 write(6</x>, \"\") = 1\n");
-            text += "7 <... pwrite64 resumed>) = 30\n7 fdatasync(5</d/db> <unfinished ...>\n";
-            if !reply_after_sync {
-                text += &reply;
-            }
-            text += "7 <... fdatasync resumed>) = 0\n";
-            if reply_after_sync {
-                text += &reply;
-            }
-        }
-        text
-    };
-    assert_eq!(check_trace(&lines(true), path), Ok(()));
-    assert!(check_trace(&lines(false), path).is_err_and(|e| e.contains("without a sync")));
-    assert!(check_trace("", path).is_err());
 }

@@ -15,4 +15,6 @@ mod malformed;
 mod northd;
 mod sessions;
 mod support;
+#[path = "../trace/mod.rs"]
+mod trace;
 mod wire;
