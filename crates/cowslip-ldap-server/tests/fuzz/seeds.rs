@@ -205,13 +205,16 @@ pub(crate) fn definitions() -> Vec<Vec<u8>> {
     ])
 }
 
+/// Journals, and snapshots.
+type Files = (Vec<Vec<u8>>, Vec<Vec<u8>>);
+
 /// A directory's journals and snapshots, with some entries in both.
-pub(crate) fn journal_and_snapshot() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
-    static FILES: OnceLock<(Vec<Vec<u8>>, Vec<Vec<u8>>)> = OnceLock::new();
+pub(crate) fn journal_and_snapshot() -> Files {
+    static FILES: OnceLock<Files> = OnceLock::new();
     FILES.get_or_init(make_files).clone()
 }
 
-fn make_files() -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+fn make_files() -> Files {
     let folder = tempfile::tempdir().expect("a folder");
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let server = runtime.block_on(TestServer::in_folder(folder.path()));

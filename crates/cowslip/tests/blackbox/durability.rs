@@ -39,7 +39,8 @@ fn traced(peer: Peer, durable: bool, environment: &[(&str, &str)]) -> Result<(),
     let traced = dir.path().join("trace");
     let mut setup = Setup::new(peer, dir.path(), std::slice::from_ref(&file));
     setup.environment = environment.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-    setup.wrapper = trace::STRACE.iter().map(|w| (*w).to_owned()).chain([traced.display().to_string()]).collect();
+    setup.wrapper =
+        trace::STRACE.iter().map(|w| (*w).to_owned()).chain([traced.display().to_string()]).collect();
     let mut server = setup.start();
     let mut sessions = [server.connect(), server.connect()];
     for first in (0..TRACED).step_by(IN_FLIGHT) {

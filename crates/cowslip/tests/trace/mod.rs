@@ -58,7 +58,8 @@ pub(crate) fn check(trace: &str, file: &str, marked: &[Marked]) -> Result<(), St
     let file = format!("<{file}");
     let name = |call: &Call| call.text.split('(').next().unwrap_or("").to_owned();
     let of_file = |call: &&Call| call.text.contains(&file);
-    let sync = |call: &&Call| matches!(name(call).as_str(), "fdatasync" | "fsync") && call.text.ends_with("= 0");
+    let sync =
+        |call: &&Call| matches!(name(call).as_str(), "fdatasync" | "fsync") && call.text.ends_with("= 0");
     let write = |call: &&Call| name(call).contains("write");
     let to_socket = |call: &&Call| {
         let socket = ["<socket:[", "<UNIX", "<TCP"].iter().any(|kind| call.text.contains(kind));
@@ -95,7 +96,10 @@ fn a_trace_is_understood() {
         let mut text = String::new();
         for mark in &marked {
             let reply = format!("8 sendto(9<UNIX-STREAM:[1->2]>, \"{}\") = 5\n", mark.replied);
-            text += &format!("7 pwrite64(5</d/db>, \"{}\" <unfinished ...>\n8 write(6</x>, \"\") = 1\n", mark.written);
+            text += &format!(
+                "7 pwrite64(5</d/db>, \"{}\" <unfinished ...>\n8 write(6</x>, \"\") = 1\n",
+                mark.written
+            );
             text += "7 <... pwrite64 resumed>) = 30\n7 fdatasync(5</d/db> <unfinished ...>\n";
             if !reply_after_sync {
                 text += &reply;
