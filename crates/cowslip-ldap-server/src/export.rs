@@ -31,6 +31,12 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// Whether files begin with their version: `slapadd` takes that line for an attribute.
+    #[must_use]
+    pub fn has_version(self) -> bool {
+        self != Self::OpenLdap
+    }
+
     /// Attributes that the server in question refuses, as far as its standard schema goes.
     fn refused(self) -> &'static [&'static str] {
         match self {
@@ -92,7 +98,9 @@ pub fn export<W: Write>(
         name: String::new(),
         order: order(root.meta()),
     };
-    export.out.version()?;
+    if options.dialect.has_version() {
+        export.out.version()?;
+    }
     let mut open = match options.below {
         Some(number) => vec![number],
         None => tops(root),

@@ -7,15 +7,14 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use cowslip_engine::Root;
 use cowslip_engine::sim::SimDisk;
-use cowslip_engine::storage::{LockError, OpenMode, Storage, StorageFile, StorageLock};
+use cowslip_engine::storage::{OpenMode, Storage};
 use cowslip_ldap::result::ResultCode;
 use cowslip_ldap_server::journal;
 use cowslip_ldap_server::meta::ENTRIES;
@@ -25,6 +24,7 @@ use cowslip_ldap_server::tree::Tree;
 
 use crate::random::{self, Random, SUFFIX, Write};
 use crate::support::{Directory, assert_indexes, code, values_of};
+use crate::watched::{Looking, Watched};
 
 const OPERATIONS: usize = 2_000;
 
@@ -159,7 +159,7 @@ fn fingerprint(disk: &SimDisk) -> u64 {
     hasher.finish()
 }
 
-impl Book {
+impl Looking for Book {
     fn check(&mut self, disk: &SimDisk) {
         if self.steps == disk.steps() {
             return;
@@ -186,7 +186,9 @@ impl Book {
             );
         }
     }
+}
 
+impl Book {
     /// After which operations the directory was in the state that a disk holds.
     fn found(&mut self, disk: SimDisk, label: &str) -> Vec<usize> {
         // The same bytes give the same directory, and what was not synced is often the same for several steps.
@@ -219,86 +221,6 @@ type Noted = Arc<Mutex<Book>>;
 
 fn noted<T>(book: &Noted, change: impl FnOnce(&mut Book) -> T) -> T {
     change(&mut book.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// A disk that is looked at after each step.
-#[derive(Clone)]
-struct Watched {
-    disk: SimDisk,
-    book: Noted,
-}
-
-impl Watched {
-    fn looked_at<T>(&self, result: T) -> T {
-        noted(&self.book, |book| book.check(&self.disk));
-        result
-    }
-}
-
-impl Storage for Watched {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Box<dyn StorageFile>> {
-        let file = self.looked_at(self.disk.open(path, mode))?;
-        Ok(Box::new(WatchedFile { file, watched: self.clone() }))
-    }
-
-    fn exists(&self, path: &Path) -> io::Result<bool> {
-        self.disk.exists(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>> {
-        self.disk.list(dir)
-    }
-
-    fn create_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.create_dir(dir)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.looked_at(self.disk.rename(from, to))
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.looked_at(self.disk.remove(path))
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.looked_at(self.disk.sync_dir(dir))
-    }
-
-    fn canonical(&self, path: &Path) -> io::Result<PathBuf> {
-        self.disk.canonical(path)
-    }
-
-    fn lock(&self, path: &Path) -> Result<Box<dyn StorageLock>, LockError> {
-        self.disk.lock(path)
-    }
-}
-
-struct WatchedFile {
-    file: Box<dyn StorageFile>,
-    watched: Watched,
-}
-
-impl StorageFile for WatchedFile {
-    fn len(&self) -> io::Result<u64> {
-        self.file.len()
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.file.read_at(offset, buffer)
-    }
-
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        self.watched.looked_at(self.file.write_at(offset, bytes))
-    }
-
-    fn truncate(&self, length: u64) -> io::Result<()> {
-        self.watched.looked_at(self.file.truncate(length))
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.watched.looked_at(self.file.sync_data())
-    }
 }
 
 #[test]

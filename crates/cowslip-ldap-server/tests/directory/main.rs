@@ -5,4 +5,6 @@ mod filters;
 mod random;
 mod scan;
 mod support;
+#[path = "../support/watched.rs"]
+mod watched;
 mod writes;

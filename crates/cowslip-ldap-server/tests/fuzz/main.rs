@@ -71,7 +71,7 @@ fn hex(bytes: &[u8]) -> String {
 fn kind(error: &impl std::fmt::Debug) -> Outcome {
     let text = format!("{error:?}");
     let words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| word.len() > 3);
-    words.take(4).collect::<Vec<_>>().join(" ")
+    words.take(2).collect::<Vec<_>>().join(" ")
 }
 
 #[test]

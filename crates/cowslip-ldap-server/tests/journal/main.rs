@@ -8,3 +8,5 @@ mod long;
 mod pipeline;
 mod property;
 mod toy;
+#[path = "../support/watched.rs"]
+mod watched;

@@ -127,7 +127,9 @@ fn online(args: &Args, out: &mut Out, progress: &mut Progress) -> Result<u64, St
         entries: 0,
         failed: None,
     };
-    sorter.out.version().map_err(|error| error.to_string())?;
+    if sorter.dialect.has_version() {
+        sorter.out.version().map_err(|error| error.to_string())?;
+    }
     for base in bases {
         sorter.written.extend(parent_of(&base));
         let attributes: &[&str] = if args.user_attributes { &["*"] } else { &["*", "+"] };
