@@ -270,6 +270,14 @@ fn definitions_that_are_none() {
     assert!(matches!(parse("( 1.2.3 MUST a )"), Err(DefinitionError::UnknownKeyword { offset: 8, .. })));
     assert!(matches!(parse("( 1.2.3 SUP a sup b )"), Err(DefinitionError::Repeated { offset: 14, .. })));
     assert!(matches!(parse("( 1.2.3 NAME 'a' )"), Err(DefinitionError::Missing { keyword: "SYNTAX" })));
+    // Found by fuzzing: a needed list that is there and empty.
+    for (element, text, needed) in [
+        (Element::MatchingRuleUse, "( 2.5.13.2 APPLIES ( ) )", "APPLIES"),
+        (Element::NameForm, "( 1.2.3 OC person MUST ( ) )", "MUST"),
+    ] {
+        let found = Definition::parse(element, text);
+        assert!(matches!(found, Err(DefinitionError::Missing { keyword }) if keyword == needed), "{found:?}");
+    }
     assert!(matches!(parse("( R:1 SUP a )"), Err(DefinitionError::UnknownMacro { offset: 2, .. })));
     let long = format!("( 1.2.3 MAY ( {} ) )", "a ".repeat(5000));
     let error = Definition::parse(Element::ObjectClass, &long);

@@ -495,9 +495,18 @@ impl Definition {
             Definition::AttributeType(it) if it.superior.is_none() => &["SYNTAX"],
             _ => &[],
         };
-        match needed.iter().find(|keyword| !seen.iter().any(|seen| seen == *keyword)) {
-            Some(keyword) => Err(DefinitionError::Missing { keyword }),
-            None => Ok(()),
+        if let Some(keyword) = needed.iter().find(|keyword| !seen.iter().any(|seen| seen == *keyword)) {
+            return Err(DefinitionError::Missing { keyword });
+        }
+        // A needed list that is empty would be missing when the definition is written.
+        match self {
+            Definition::MatchingRuleUse(it) if it.applies.is_empty() => {
+                Err(DefinitionError::Missing { keyword: "APPLIES" })
+            }
+            Definition::NameForm(it) if it.must.is_empty() => {
+                Err(DefinitionError::Missing { keyword: "MUST" })
+            }
+            _ => Ok(()),
         }
     }
 }
