@@ -47,6 +47,16 @@ fn counted(workspace: &Workspace) -> Result<(), Failure> {
     process::run(&mut command)
 }
 
+/// Feeds every decoder of the directory with mutated input, all at once, each for so many seconds. Without this command the
+/// same tests run with a fixed number of inputs.
+pub(crate) fn fuzz(workspace: &Workspace, seconds: u64) -> Result<(), Failure> {
+    let mut command = workspace.cargo();
+    command.args(["test", "--package", "cowslip-ldap-server", "--test", "fuzz", "--"]);
+    command.args(["--nocapture", "--test-threads", "16"]);
+    command.env("COWSLIP_FUZZ_SECONDS", seconds.to_string());
+    process::run(&mut command)
+}
+
 /// Whether arguments of `cargo test` say which packages; `--workspace` beside them would overrule them.
 fn selects_packages(arguments: &[String]) -> bool {
     let mut for_cargo = arguments.iter().take_while(|word| *word != "--");

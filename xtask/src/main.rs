@@ -32,6 +32,8 @@ Commands:
   tidy              the checks that no other tool makes: which crate depends on which, module docs,
                     file lengths, links in the documentation, leftovers
   docs              build the API documentation; a warning is an error
+  fuzz              mutated input for every decoder of the directory, 20 seconds for each
+    --seconds N     so many seconds instead
   bench [ARGUMENTS] the benches of every crate, then `cowslip bench`, which measures the real servers beside ours;
                     ARGUMENTS are filters for the benches of the crates and leave `cowslip bench` out
   peers             install what the tests talk to: Open vSwitch, OVN, OpenLDAP, 389-ds, Python's LDAP
@@ -64,6 +66,14 @@ fn run(arguments: &[String]) -> Result<(), Failure> {
     match command.as_str() {
         "test" => chores::test(&workspace, rest),
         "bench" => chores::bench(&workspace, rest),
+        "fuzz" => match rest {
+            [] => chores::fuzz(&workspace, 20),
+            [flag, number] if flag == "--seconds" => match number.parse() {
+                Ok(seconds) => chores::fuzz(&workspace, seconds),
+                Err(_) => Err(Failure::Usage(format!("`{number}` is no number of seconds"))),
+            },
+            _ => Err(Failure::Usage(format!("`fuzz` does not know `{}`", rest.join(" ")))),
+        },
         "docs" => no_arguments(command, rest).and_then(|()| chores::docs(&workspace)),
         "peers" => no_arguments(command, rest).and_then(|()| peers::install(&workspace)),
         "tidy" => no_arguments(command, rest).and_then(|()| tidy::run(&workspace)),
@@ -98,7 +108,15 @@ mod tests {
 
     #[test]
     fn wrong_command_lines_exit_with_2() {
-        for line in ["", "nonsense", "tidy now", "ci --fast", "ci --without-tests twice", "peers -v"] {
+        for line in [
+            "",
+            "nonsense",
+            "tidy now",
+            "ci --fast",
+            "ci --without-tests twice",
+            "peers -v",
+            "fuzz --seconds x",
+        ] {
             let failure = run(&words(line)).expect_err(line);
             assert_eq!(failure.exit_code(), 2, "{line}");
         }

@@ -31,6 +31,8 @@ struct Call {
 /// Reads a trace: calls of several threads may be cut in two lines.
 fn calls(trace: &str) -> Vec<Call> {
     let (mut open, mut calls): (BTreeMap<&str, (usize, String)>, Vec<Call>) = (BTreeMap::new(), Vec::new());
+    // Writes are padded with zeros, in which nothing is looked for.
+    let trace = &trace.replace(r"\0\0\0\0\0\0\0\0", "");
     for (at, line) in trace.lines().enumerate() {
         // With one thread strace leaves the thread's number out.
         let (thread, rest) = match line.split_once(' ') {
