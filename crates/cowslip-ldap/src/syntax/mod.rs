@@ -10,6 +10,7 @@ mod guide;
 mod text;
 mod time;
 
+pub(crate) use time::date_since_1970;
 pub use time::{FRACTION_DIGITS_MAX, GeneralizedTime, UtcTime};
 
 pub use der::SERIAL_BYTES_MAX;

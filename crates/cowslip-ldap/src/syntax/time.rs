@@ -169,6 +169,15 @@ impl GeneralizedTime {
         Ok(())
     }
 
+    /// Microseconds since the beginning of 1970, UTC, with what is finer cut off; none for what came before.
+    pub(crate) fn micros_since_1970(&self) -> Option<u64> {
+        let minutes = self.minute - day_number(1970, 1, 1) * MINUTES_PER_DAY;
+        let seconds = u64::try_from(minutes * 60 + i64::from(self.second)).ok()?;
+        let digits = self.fraction.bytes().chain(std::iter::repeat(b'0')).take(6);
+        let micros = digits.fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
+        Some(seconds * 1_000_000 + micros)
+    }
+
     /// Appends a form whose byte order is the order of time and which is equal for equal instants.
     pub(crate) fn key(&self, out: &mut Vec<u8>) {
         let biased = u64::from_ne_bytes(self.minute.to_ne_bytes()) ^ (1 << 63);
@@ -261,6 +270,13 @@ fn day_number(year: i64, month: u8, day: u8) -> i64 {
     let leaps = |years: i64| (years + 3) / 4 - (years + 99) / 100 + (years + 399) / 400;
     let months: i64 = (1..month).map(|month| i64::from(days_in_month(year, month))).sum();
     year * 365 + leaps(year) + months + i64::from(day) - 1
+}
+
+/// Year, month and day, so many days after the beginning of 1970.
+pub(crate) fn date_since_1970(days: u64) -> (u64, u8, u8) {
+    let day = i64::try_from(days).unwrap_or(i64::MAX / 2) + day_number(1970, 1, 1);
+    let (year, month, day) = date(day);
+    (year.unsigned_abs(), month, day)
 }
 
 /// The date of a day number; a zone can put an instant a day before the year 0 or after 9999.
