@@ -8,7 +8,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use cowslip_engine::{Draft, IndexIx, Posting, Referrer, Root};
-use cowslip_ldap::dn::{Dn, Rdn};
+use cowslip_ldap::dn::{Dn, NormalDn, Rdn};
 use cowslip_ldap::schema::Schema;
 
 use crate::entry::{EntryNumber, NO_ENTRY, StoredEntry};
@@ -209,15 +209,9 @@ impl Path {
     }
 
     /// The path of a name in its normalised form (as of `Dn::normalize`); none if the bytes are no such form.
-    pub fn from_normalized(mut bytes: &[u8], meta: &Meta) -> Option<Self> {
-        let mut parts = Vec::new();
-        while !bytes.is_empty() {
-            let (rdn, rest) = bytes.split_at_checked(normalized_rdn_bytes(bytes)?)?;
-            parts.push(rdn.into());
-            bytes = rest;
-        }
-        parts.reverse();
-        Some(Self::of_parts(parts, meta))
+    pub fn from_normalized(bytes: &[u8], meta: &Meta) -> Option<Self> {
+        let name = NormalDn::from_bytes(bytes)?;
+        Some(Self::of_parts(name.rdns().rev().map(Box::from).collect(), meta))
     }
 
     /// A path of normalised RDNs, the entry's own first.
@@ -300,33 +294,6 @@ impl Suffix {
         let rdns = dn.rdns().iter().map(|rdn| normalized(rdn, schema)).collect::<Result<_, _>>()?;
         Ok(Self { dn, is_own, rdns })
     }
-}
-
-/// How many bytes the first RDN of a normalised name has: for each assertion the type's number, doubled, plus one if
-/// another follows, and the value behind its length, both numbers as LEB128.
-fn normalized_rdn_bytes(name: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        let (kind, next) = leb128(name, at)?;
-        let (length, next) = leb128(name, next)?;
-        at = next.checked_add(usize::try_from(length).ok()?)?;
-        if kind & 1 == 0 {
-            return Some(at);
-        }
-    }
-}
-
-fn leb128(bytes: &[u8], mut at: usize) -> Option<(u64, usize)> {
-    let mut number = 0;
-    for shift in (0..63).step_by(7) {
-        let byte = bytes.get(at)?;
-        at += 1;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some((number, at));
-        }
-    }
-    None
 }
 
 /// Stands between RDNs that are put together.

@@ -209,6 +209,25 @@ pub struct NormalDn {
 }
 
 impl NormalDn {
+    /// A name from its octets, as [`Dn::normalize`] appends them; none if they are no such form.
+    #[must_use]
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut normal = Self { bytes: bytes.to_vec(), ends: Vec::new() };
+        let mut at = 0;
+        while at < bytes.len() {
+            loop {
+                let (kind, next) = number_at(bytes, at)?;
+                let (length, next) = number_at(bytes, next)?;
+                at = next.checked_add(length).filter(|end| *end <= bytes.len())?;
+                if kind & 1 == 0 {
+                    break;
+                }
+            }
+            normal.ends.push(at);
+        }
+        Some(normal)
+    }
+
     /// The octets, as [`Dn::normalize`] appends them.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
@@ -248,4 +267,18 @@ impl NormalDn {
         let end = above.last().copied().unwrap_or(0);
         Some(NormalDn { bytes: self.bytes[..end].to_vec(), ends: above.to_vec() })
     }
+}
+
+/// A number in LEB128, and where it ends.
+fn number_at(bytes: &[u8], mut at: usize) -> Option<(usize, usize)> {
+    let mut number = 0;
+    for shift in (0..usize::BITS - 7).step_by(7) {
+        let byte = bytes.get(at)?;
+        at += 1;
+        number |= usize::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some((number, at));
+        }
+    }
+    None
 }
