@@ -105,6 +105,45 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
+/// How journal files and snapshots begin: mark, version, database, three numbers, checksum.
+pub(super) fn encode_header(magic: &[u8; 8], database: Uuid, numbers: [u64; 3]) -> [u8; FILE_HEADER_BYTES] {
+    let mut out = [0; FILE_HEADER_BYTES];
+    out[..8].copy_from_slice(magic);
+    out[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    out[16..32].copy_from_slice(database.as_bytes());
+    for (place, number) in out[32..56].chunks_mut(8).zip(numbers) {
+        place.copy_from_slice(&number.to_le_bytes());
+    }
+    let check = checksum(0, &out[..56]);
+    out[56..].copy_from_slice(&check.to_le_bytes());
+    out
+}
+
+/// What a header says that begins with this mark.
+pub(super) fn decode_header(magic: &[u8; 8], file: &[u8]) -> Result<(Uuid, [u64; 3]), Fault> {
+    let header: &[u8; FILE_HEADER_BYTES] = file.first_chunk().ok_or(Fault::Short)?;
+    let mut input = &header[..];
+    let fields = (|| {
+        let found = take::<8>(&mut input)?;
+        let version = take_u32(&mut input)?;
+        take_u32(&mut input)?;
+        let database = Uuid::from_bytes(take(&mut input)?);
+        let numbers = [take_u64(&mut input)?, take_u64(&mut input)?, take_u64(&mut input)?];
+        Some((found, version, database, numbers, take_u64(&mut input)?))
+    })();
+    let (found, version, database, numbers, check) = fields.ok_or(Fault::Short)?;
+    if found != *magic {
+        return Err(Fault::Unmarked);
+    }
+    if checksum(0, &header[..56]) != check {
+        return Err(Fault::Checksum);
+    }
+    if version != VERSION {
+        return Err(Fault::Version { found: version });
+    }
+    Ok((database, numbers))
+}
+
 /// The beginning of a journal file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileHeader {
@@ -121,40 +160,12 @@ impl FileHeader {
     }
 
     pub(super) fn encode(&self) -> [u8; FILE_HEADER_BYTES] {
-        let mut out = [0; FILE_HEADER_BYTES];
-        out[..8].copy_from_slice(&FILE_MAGIC);
-        out[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        out[16..32].copy_from_slice(self.database.as_bytes());
-        out[32..40].copy_from_slice(&self.number.to_le_bytes());
-        out[40..48].copy_from_slice(&self.seed.to_le_bytes());
-        let check = checksum(0, &out[..56]);
-        out[56..].copy_from_slice(&check.to_le_bytes());
-        out
+        encode_header(&FILE_MAGIC, self.database, [self.number, self.seed, 0])
     }
 
     pub(super) fn decode(file: &[u8]) -> Result<Self, Fault> {
-        let header: &[u8; FILE_HEADER_BYTES] = file.first_chunk().ok_or(Fault::Short)?;
-        let mut input = &header[..];
-        let fields = (|| {
-            let magic = take::<8>(&mut input)?;
-            let version = take_u32(&mut input)?;
-            take_u32(&mut input)?;
-            let database = Uuid::from_bytes(take(&mut input)?);
-            let (number, seed) = (take_u64(&mut input)?, take_u64(&mut input)?);
-            take_u64(&mut input)?;
-            Some((magic, version, Self { database, number, seed }, take_u64(&mut input)?))
-        })();
-        let (magic, version, decoded, check) = fields.ok_or(Fault::Short)?;
-        if magic != FILE_MAGIC {
-            return Err(Fault::Unmarked);
-        }
-        if checksum(0, &header[..56]) != check {
-            return Err(Fault::Checksum);
-        }
-        if version != VERSION {
-            return Err(Fault::Version { found: version });
-        }
-        Ok(decoded)
+        let (database, [number, seed, _]) = decode_header(&FILE_MAGIC, file)?;
+        Ok(Self { database, number, seed })
     }
 
     /// What every batch of this file carries.

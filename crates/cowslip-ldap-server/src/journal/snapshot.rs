@@ -10,7 +10,9 @@ use cowslip_engine::storage::StorageFile;
 use uuid::Uuid;
 
 use super::error::CodecError;
-use super::format::{Fault, VERSION, bytes, checksum, take, take_u32, take_u64};
+use super::format::{
+    FILE_HEADER_BYTES, Fault, bytes, checksum, decode_header, encode_header, take_u32, take_u64,
+};
 use super::log::Start;
 
 /// The length at which a block of a snapshot is written.
@@ -22,7 +24,6 @@ pub const BLOCK_BYTES_MAX: usize = 1 << 30;
 const SYNC_BYTES: u64 = 32 << 20;
 
 const MAGIC: [u8; 8] = *b"cwl-snap";
-const HEADER_BYTES: usize = 64;
 const BLOCK_HEADER_BYTES: usize = 24;
 const RECORDS: u32 = 1;
 const END: u32 = 2;
@@ -46,41 +47,13 @@ impl SnapshotHeader {
         Start { database, number, sequence, commits }
     }
 
-    fn encode(&self) -> [u8; HEADER_BYTES] {
-        let mut out = [0; HEADER_BYTES];
-        out[..8].copy_from_slice(&MAGIC);
-        out[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        out[16..32].copy_from_slice(self.database.as_bytes());
-        out[32..40].copy_from_slice(&self.number.to_le_bytes());
-        out[40..48].copy_from_slice(&self.commits.to_le_bytes());
-        out[48..56].copy_from_slice(&self.sequence.to_le_bytes());
-        let check = checksum(0, &out[..56]);
-        out[56..].copy_from_slice(&check.to_le_bytes());
-        out
+    fn encode(&self) -> [u8; FILE_HEADER_BYTES] {
+        encode_header(&MAGIC, self.database, [self.number, self.commits, self.sequence])
     }
 
-    fn decode(header: &[u8; HEADER_BYTES]) -> Result<Self, Fault> {
-        let mut input = &header[..];
-        let fields = (|| {
-            let magic = take::<8>(&mut input)?;
-            let version = take_u32(&mut input)?;
-            take_u32(&mut input)?;
-            let database = Uuid::from_bytes(take(&mut input)?);
-            let (number, commits) = (take_u64(&mut input)?, take_u64(&mut input)?);
-            let sequence = take_u64(&mut input)?;
-            Some((magic, version, Self { database, number, commits, sequence }, take_u64(&mut input)?))
-        })();
-        let (magic, version, decoded, check) = fields.ok_or(Fault::Short)?;
-        if magic != MAGIC {
-            return Err(Fault::Unmarked);
-        }
-        if checksum(0, &header[..56]) != check {
-            return Err(Fault::Checksum);
-        }
-        if version != VERSION {
-            return Err(Fault::Version { found: version });
-        }
-        Ok(decoded)
+    fn decode(header: &[u8]) -> Result<Self, Fault> {
+        let (database, [number, commits, sequence]) = decode_header(&MAGIC, header)?;
+        Ok(Self { database, number, commits, sequence })
     }
 }
 
@@ -99,7 +72,7 @@ impl<'a> SnapshotWriter<'a> {
     pub(super) fn new(file: &'a dyn StorageFile, header: &SnapshotHeader) -> io::Result<Self> {
         file.write_at(0, &header.encode())?;
         let block = vec![0; BLOCK_HEADER_BYTES];
-        let end = bytes(HEADER_BYTES);
+        let end = bytes(FILE_HEADER_BYTES);
         Ok(Self { file, seed: header.number, end, synced: 0, block, blocks: 0, records: 0 })
     }
 
@@ -198,12 +171,12 @@ pub struct SnapshotReader<'a> {
 impl<'a> SnapshotReader<'a> {
     pub(super) fn new(file: &'a dyn StorageFile) -> Result<Self, SnapshotError> {
         let file_bytes = file.len()?;
-        let mut header = [0; HEADER_BYTES];
-        if file.read_at(0, &mut header)? < HEADER_BYTES {
+        let mut header = [0; FILE_HEADER_BYTES];
+        if file.read_at(0, &mut header)? < FILE_HEADER_BYTES {
             return Err(Fault::Short.into());
         }
         let header = SnapshotHeader::decode(&header)?;
-        let end = bytes(HEADER_BYTES);
+        let end = bytes(FILE_HEADER_BYTES);
         let (block, at) = (Vec::new(), 0);
         Ok(Self { file, header, file_bytes, start: 0, end, block, at, blocks: 0, records: 0, is_done: false })
     }
