@@ -55,7 +55,7 @@ fn processor_model() -> String {
 }
 
 /// The first line of what a program says of its version.
-pub(crate) fn version_of(program: &str) -> Option<String> {
+pub(crate) fn version_of(program: &Path) -> Option<String> {
     let output = Command::new(program).arg("--version").output().ok()?;
     String::from_utf8_lossy(&output.stdout).lines().next().map(str::to_owned)
 }

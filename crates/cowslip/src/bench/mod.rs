@@ -7,6 +7,7 @@ mod error;
 mod ldap;
 mod machine;
 mod ovsdb;
+mod process;
 mod report;
 
 use clap::Subcommand;

@@ -5,19 +5,12 @@
 use super::schema::SCHEMA;
 use crate::bench::error::BenchError;
 use crate::bench::machine::version_of;
+use crate::bench::process::{Started, installed};
 use crate::ovsdb_client::connection::Stream;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// How long a server may take to listen.
-const START_MAX: Duration = Duration::from_secs(20);
-/// How long it may take to end when asked to.
-const STOP_MAX: Duration = Duration::from_secs(10);
-/// How often a wait looks again.
-const POLL: Duration = Duration::from_millis(10);
+use std::process::{Command, Stdio};
 
 /// Whose server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +36,7 @@ impl Peer {
     /// What the peer says of its version.
     pub(crate) fn version(&self) -> Result<String, BenchError> {
         match self {
-            Peer::Real => version_of(&real_program("ovsdb-server")).ok_or_else(|| BenchError::Program {
+            Peer::Real => version_of(&installed("ovsdb-server")).ok_or_else(|| BenchError::Program {
                 name: "ovsdb-server".to_owned(),
                 source: std::io::ErrorKind::NotFound.into(),
             }),
@@ -54,7 +47,7 @@ impl Peer {
 
     fn command(&self, program: &str, directory: &Path) -> Result<Command, BenchError> {
         let mut command = if *self == Peer::Real {
-            Command::new(real_program(program))
+            Command::new(installed(program))
         } else {
             let mut command = Command::new(std::env::current_exe()?);
             command.arg(program);
@@ -70,7 +63,7 @@ impl Peer {
     /// Starts the server on an empty database.
     pub(crate) fn start(&self) -> Result<Server, BenchError> {
         if let Peer::Running(address, pid) = self {
-            return Ok(Server { address: address.clone(), pid: *pid, started: None });
+            return Ok(Server { address: address.clone(), pid: *pid, _started: None });
         }
         let directory = tempfile::Builder::new().prefix("cowslip-bench-").tempdir()?;
         let path = directory.path();
@@ -95,11 +88,9 @@ impl Peer {
         let file = File::create(&log)?;
         let child = command.stdout(file.try_clone()?).stderr(file).spawn().map_err(named)?;
         let address = format!("unix:{}", path.join("s").display());
-        let pid = child.id();
-        let mut server =
-            Server { address, pid: Some(pid), started: Some(Started { child, _directory: directory }) };
-        match server.wait_until_listening() {
-            true => Ok(server),
+        let mut started = Started::new(child, directory);
+        match started.wait_until(|| Stream::open(&address).is_ok()) {
+            true => Ok(Server { address, pid: Some(started.id()), _started: Some(started) }),
             false => Err(BenchError::NotListening {
                 name: self.name().to_owned(),
                 log: fs::read_to_string(&log).unwrap_or_default(),
@@ -108,63 +99,11 @@ impl Peer {
     }
 }
 
-/// The installed program: Debian keeps servers where the search path of a user does not look.
-fn real_program(name: &str) -> String {
-    let in_sbin = format!("/usr/sbin/{name}");
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).any(|directory| directory.join(name).is_file());
-    if !found && Path::new(&in_sbin).is_file() { in_sbin } else { name.to_owned() }
-}
-
 /// A server to measure.
 pub(crate) struct Server {
     /// Where it listens.
     pub(crate) address: String,
     /// Its process, where that is known.
     pub(crate) pid: Option<u32>,
-    started: Option<Started>,
-}
-
-/// What has to be ended and removed.
-struct Started {
-    child: Child,
-    _directory: tempfile::TempDir,
-}
-
-impl Server {
-    fn wait_until_listening(&mut self) -> bool {
-        let end = Instant::now() + START_MAX;
-        while Instant::now() < end {
-            if Stream::open(&self.address).is_ok() {
-                return true;
-            }
-            let ended = self.started.as_mut().is_some_and(|s| !matches!(s.child.try_wait(), Ok(None)));
-            if ended {
-                return false;
-            }
-            std::thread::sleep(POLL);
-        }
-        false
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        if !matches!(self.child.try_wait(), Ok(None)) {
-            return;
-        }
-        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
-        if let Some(pid) = pid {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        }
-        let end = Instant::now() + STOP_MAX;
-        while Instant::now() < end {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(POLL);
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+    _started: Option<Started>,
 }

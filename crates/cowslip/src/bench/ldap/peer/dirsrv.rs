@@ -4,9 +4,10 @@
 //! Two things are set so that all servers do the same work: passwords stay in the scheme in which they were loaded
 //! (otherwise the first bind of an entry hashes its password anew and writes it), and the access log is as asked for.
 
-use super::{Form, Indexes, Place, installed, run};
+use super::{Form, Indexes, Place, run};
 use crate::bench::error::BenchError;
 use crate::bench::ldap::population::{PASSWORD, SUFFIX};
+use crate::bench::process::installed;
 use std::fs;
 use std::path::Path;
 use std::process::Command;

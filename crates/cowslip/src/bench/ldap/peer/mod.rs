@@ -11,20 +11,13 @@ mod slapd;
 use super::population::{self, PASSWORD, SUFFIX};
 use crate::bench::error::BenchError;
 use crate::bench::machine::resident_mb;
+use crate::bench::process::Started;
 use clap::ValueEnum;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-/// How long a server may take to listen.
-const START_MAX: Duration = Duration::from_secs(60);
-/// How long it may take to end when asked to.
-const STOP_MAX: Duration = Duration::from_secs(20);
-/// How often a wait looks again.
-const POLL: Duration = Duration::from_millis(20);
 
 /// Whose server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -139,14 +132,10 @@ impl Peer {
         };
         let url = format!("ldap://127.0.0.1:{}", place.port);
         let child = start(command, name, &place)?;
-        let mut server = Server {
-            url,
-            user,
-            password: PASSWORD.to_owned(),
-            pid: Some(child.id()),
-            started: Some(Started { child, _folder: folder }),
-        };
-        if server.wait_until_listening(place.port) {
+        let mut started = Started::new(child, folder);
+        if started.wait_until(|| TcpStream::connect(("127.0.0.1", place.port)).is_ok()) {
+            let password = PASSWORD.to_owned();
+            let server = Server { url, user, password, pid: Some(started.id()), _started: Some(started) };
             if self == Self::Cowslip {
                 cowslip::remove_other_indexes(&server, &place)?;
             }
@@ -217,14 +206,6 @@ fn start(mut command: Command, name: &str, place: &Place) -> Result<Child, Bench
     command.spawn().map_err(|source| BenchError::Program { name: name.to_owned(), source })
 }
 
-/// An installed program: Debian keeps servers where the search path of a user does not look.
-fn installed(name: &str) -> PathBuf {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
-    let mut found = folders.map(|folder| folder.join(name)).filter(|program| program.is_file());
-    found.next().unwrap_or_else(|| Path::new(name).to_owned())
-}
-
 /// A server to measure.
 pub(crate) struct Server {
     /// Where it listens.
@@ -235,60 +216,18 @@ pub(crate) struct Server {
     pub(crate) password: String,
     /// Its process, where that is known.
     pub(crate) pid: Option<u32>,
-    started: Option<Started>,
-}
-
-/// What has to be ended and removed.
-struct Started {
-    child: Child,
-    _folder: tempfile::TempDir,
+    _started: Option<Started>,
 }
 
 impl Server {
     /// A server that runs already.
     pub(crate) fn running(url: &str, user: &str, password: &str, pid: Option<u32>) -> Self {
         let (url, user, password) = (url.to_owned(), user.to_owned(), password.to_owned());
-        Self { url, user, password, pid, started: None }
+        Self { url, user, password, pid, _started: None }
     }
 
     /// The memory that it has in use, in megabytes.
     pub(crate) fn memory_mb(&self) -> Option<f64> {
         resident_mb(self.pid?).map(|(now, _)| now)
-    }
-
-    fn wait_until_listening(&mut self, port: u16) -> bool {
-        let end = Instant::now() + START_MAX;
-        while Instant::now() < end {
-            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                return true;
-            }
-            let ended = self.started.as_mut().is_some_and(|s| !matches!(s.child.try_wait(), Ok(None)));
-            if ended {
-                return false;
-            }
-            std::thread::sleep(POLL);
-        }
-        false
-    }
-}
-
-impl Drop for Started {
-    fn drop(&mut self) {
-        if !matches!(self.child.try_wait(), Ok(None)) {
-            return;
-        }
-        let pid = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw);
-        if let Some(pid) = pid {
-            let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        }
-        let end = Instant::now() + STOP_MAX;
-        while Instant::now() < end {
-            if !matches!(self.child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(POLL);
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

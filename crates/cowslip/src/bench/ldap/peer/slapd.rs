@@ -1,8 +1,9 @@
 //! OpenLDAP's slapd with its mdb backend: a `slapd.conf`, the entries by `slapadd`, the server in the foreground.
 
-use super::{Place, installed, root_dn, run};
+use super::{Place, root_dn, run};
 use crate::bench::error::BenchError;
 use crate::bench::ldap::population::{PASSWORD, SUFFIX};
+use crate::bench::process::installed;
 use std::fmt::Write;
 use std::fs;
 use std::process::Command;
