@@ -166,7 +166,7 @@ impl Search {
         };
         let tree = Source::Tree(vec![(self.base, RecordNumber(0))]);
         let Some(candidates) = candidates else {
-            tracing::debug!(base = root.dn(self.base), "unindexed search");
+            tracing::info!(base = root.dn(self.base), "unindexed search");
             return tree;
         };
         let below = self.count_below(root, candidates.len());
@@ -312,7 +312,9 @@ impl Search {
     /// Whether an entry lies in the scope and may be seen.
     fn is_candidate(&self, root: &Root<Directory>, number: EntryNumber) -> bool {
         let is_tested = matches!(self.source, Source::Candidates(..));
-        (!is_tested || self.is_in_scope(root, number)) && !self.is_hidden(root, number)
+        // Below a base that is shown everything is: what is hidden are whole trees.
+        let may_be_hidden = self.base == NO_ENTRY;
+        (!is_tested || self.is_in_scope(root, number)) && !(may_be_hidden && self.is_hidden(root, number))
     }
 
     fn next_of_tree(&mut self, root: &Root<Directory>) -> Option<EntryNumber> {
