@@ -1,6 +1,5 @@
 //! No operation becomes an owner of the schema: it is borrowed from the root. Needs the feature `count-owners`, with which
 //! each new owner is counted; a lock there is none to take, as the type that holds the schema has none.
-#![cfg(feature = "count-owners")]
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
