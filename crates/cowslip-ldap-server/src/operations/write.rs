@@ -84,6 +84,9 @@ fn add(draft: &mut Draft<'_, Directory>, plan: &AddPlan, now: &mut Circumstances
         Some(path) => found(draft, &path)?,
         None => NO_ENTRY,
     };
+    if Some(parent) == draft.meta().rules.schema {
+        return Err(Refusal::new(ResultCode::UnwillingToPerform, "there is nothing below the schema"));
+    }
     let entry = new_entry(draft.meta(), plan, parent, now, |attribute| resolved(draft, attribute))?;
     *now.last_number = now
         .last_number
@@ -158,6 +161,10 @@ fn modify(
 ) -> Result<(), Refusal> {
     let number = found(draft, &plan.path)?;
     let meta: &Meta = draft.meta();
+    if Some(number) == meta.rules.schema {
+        let message = "the schema is changed under the name cn=schema";
+        return Err(Refusal::new(ResultCode::UnwillingToPerform, message));
+    }
     let Some(old) = draft.entry(number).map(Arc::clone) else { return Ok(()) };
     let mut edit = EntryEdit::new(&old, |kind, value: &[u8]| meta.value_key(kind, value));
     for (change, attribute) in &plan.changes {

@@ -171,6 +171,19 @@ fn the_schema_changes_while_it_is_used() {
 }
 
 #[test]
+fn the_servers_own_entries_stay_under_any_spelling() {
+    let directory = Directory::new();
+    let spelled = "cn=schema\\20";
+    let definition = "replace\nattributeTypes: ( 1.3.6.1.4.1.32473.1 NAME 'shoeSize' SUP name )";
+    assert_eq!(code(directory.modify(spelled, definition)), ResultCode::UnwillingToPerform);
+    for own in [spelled, "cn=schema", "CN=Config"] {
+        assert_ne!(code(directory.delete(own)), ResultCode::Success, "{own}");
+    }
+    let below = directory.add("cn=x,cn=schema", "objectClass: cowslipContainer");
+    assert_eq!(code(below), ResultCode::UnwillingToPerform);
+}
+
+#[test]
 fn what_was_written_is_there_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let directory = Directory::create(folder.path());
