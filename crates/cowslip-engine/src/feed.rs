@@ -63,6 +63,14 @@ struct History<M: Model> {
     floor_position: Uuid,
     newest: u64,
     bytes: usize,
+    /// How many bytes each [`Hold`] allows.
+    holds: Vec<usize>,
+}
+
+/// Keeps a longer history while it is there: see [`Feed::hold`].
+pub struct Hold<'a, M: Model> {
+    feed: &'a Feed<M>,
+    bytes_max: usize,
 }
 
 impl<M: Model> Feed<M> {
@@ -75,6 +83,7 @@ impl<M: Model> Feed<M> {
             floor_position: position,
             newest: generation,
             bytes: 0,
+            holds: Vec::new(),
         };
         Self { history: Mutex::new(history), bytes_max, listeners: RwLock::default() }
     }
@@ -148,11 +157,17 @@ impl<M: Model> Feed<M> {
             history.positions.insert(entry.position, entry.generation);
             history.entries.push_back(Arc::new(entry));
         }
-        let mut dropped = Vec::new();
-        while history.bytes > self.bytes_max && history.entries.len() > 1 {
-            dropped.extend(history.drop_oldest());
-        }
-        dropped
+        history.trim(self.bytes_max)
+    }
+
+    /// Keeps up to `bytes_max` bytes of history from here on until the hold is dropped, which frees what was too much.
+    ///
+    /// For a follower that comes now and then, such as an index that is built beside the commits: a long history that
+    /// nobody reads costs each commit more than itself, because all that is allocated comes from cold memory then. Whoever
+    /// holds first and then takes the newest root can follow on from that root.
+    pub fn hold(&self, bytes_max: usize) -> Hold<'_, M> {
+        self.history().holds.push(bytes_max);
+        Hold { feed: self, bytes_max }
     }
 
     /// Forgets everything: from here on only cursors at `generation` or later work.
@@ -190,7 +205,35 @@ impl<M: Model> fmt::Debug for Feed<M> {
     }
 }
 
+impl<M: Model> Drop for Hold<'_, M> {
+    fn drop(&mut self) {
+        let mut history = self.feed.history();
+        let place = history.holds.iter().position(|held| *held == self.bytes_max);
+        place.map(|place| history.holds.swap_remove(place));
+        let dropped = history.trim(self.feed.bytes_max);
+        // Freeing it takes time in which nobody should wait for the history.
+        drop(history);
+        drop(dropped);
+    }
+}
+
+impl<M: Model> fmt::Debug for Hold<'_, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Hold").field("bytes_max", &self.bytes_max).finish_non_exhaustive()
+    }
+}
+
 impl<M: Model> History<M> {
+    /// Takes out what is beyond the limit.
+    fn trim(&mut self, bytes_max: usize) -> Vec<Arc<Entry<M>>> {
+        let bytes_max = self.holds.iter().copied().fold(bytes_max, usize::max);
+        let mut dropped = Vec::new();
+        while self.bytes > bytes_max && self.entries.len() > 1 {
+            dropped.extend(self.drop_oldest());
+        }
+        dropped
+    }
+
     fn drop_oldest(&mut self) -> Option<Arc<Entry<M>>> {
         let entry = self.entries.pop_front()?;
         self.bytes -= entry.bytes();

@@ -60,7 +60,7 @@
 
 pub use change::{ChangeSet, RecordChange, TableChanges};
 pub use draft::{Conflict, Draft, Touched};
-pub use feed::{Behind, Entry, Feed, HISTORY_BYTES_MAX_DEFAULT};
+pub use feed::{Behind, Entry, Feed, HISTORY_BYTES_MAX_DEFAULT, Hold};
 pub use id::{RecordId, RecordNumber};
 pub use index_builder::{CATCH_UP_RECORDS_MAX, IndexBuilder, IndexRefusal, RefusedIndexes};
 pub use journal::{AppendError, Commit, Journal, NullJournal};
@@ -72,7 +72,7 @@ pub use model::{
 };
 pub use pipeline::{Batch, Closed, CompactionOutcome, Host, Outcome, Pipeline, PipelineOptions};
 pub use posting::{Posting, PostingIter};
-pub use publication::{Publication, Reader, RootGuard};
+pub use publication::{Publication, Reader, Readers, RootGuard};
 pub use reclaim::{Reclaimer, Retired};
 pub use root::Root;
 pub use uuid::Uuid;

@@ -7,7 +7,7 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::model::Model;
@@ -42,6 +42,11 @@ impl<M: Model> Publication<M> {
     /// A reader with its own place to keep the newest root.
     pub fn reader(self: &Arc<Self>) -> Reader<M> {
         Reader { publication: Arc::clone(self), own: Padded(Mutex::new(None)) }
+    }
+
+    /// A reader for each thread.
+    pub fn readers(self: &Arc<Self>) -> Readers<M> {
+        Readers((0..READERS).map(|_| self.reader()).collect())
     }
 
     /// Makes a root the newest and gives back the one before. For the committer, or whoever else owns the writing side.
@@ -106,6 +111,37 @@ impl<M: Model> fmt::Debug for Reader<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reader").field("publication", &self.publication).finish_non_exhaustive()
     }
+}
+
+/// How many threads have a reader of their own among [`Readers`]; more share them.
+const READERS: usize = 64;
+
+/// A reader for each thread, for tasks that move between threads.
+///
+/// A task that had a reader of its own would keep an old root alive while it waits, and fetch a new one for each of its
+/// operations; there are far fewer threads than tasks, and between two publications a thread fetches one root for all.
+pub struct Readers<M: Model>(Box<[Reader<M>]>);
+
+impl<M: Model> Readers<M> {
+    /// The newest root, by this thread's reader. The guard must be gone before this thread asks again, and before the
+    /// task waits for anything.
+    pub fn root(&self) -> RootGuard<'_, M> {
+        self.0[THREAD.with(|thread| *thread) % READERS].root()
+    }
+}
+
+impl<M: Model> fmt::Debug for Readers<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Readers").finish_non_exhaustive()
+    }
+}
+
+thread_local! {
+    /// This thread among those that ever asked.
+    static THREAD: usize = {
+        static ASKED: AtomicUsize = AtomicUsize::new(0);
+        ASKED.fetch_add(1, Ordering::Relaxed)
+    };
 }
 
 impl<M: Model> Deref for RootGuard<'_, M> {

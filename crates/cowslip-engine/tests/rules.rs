@@ -336,6 +336,48 @@ fn the_feed_names_the_states_that_it_goes_back_to() {
     assert_eq!(feed.position_at(8), None);
 }
 
+#[test]
+fn a_hold_keeps_history_while_it_is_there() {
+    let feed = Feed::<Noise<1>>::new(0, 5, Uuid::from_u128(5));
+    let push = |generations: std::ops::RangeInclusive<u64>| {
+        let entries = generations.map(|generation| Entry::<Noise<1>> {
+            generation,
+            changes: Arc::new(ChangeSet::empty()),
+            note: Arc::new(()),
+            meta: None,
+            position: Uuid::from_u128(generation.into()),
+        });
+        feed.push(entries).len()
+    };
+    assert_eq!(push(6..=7), 1);
+    let (short, long) = (feed.hold(1), feed.hold(1 << 20));
+    assert_eq!(push(8..=20), 0);
+    assert_eq!(feed.since(6).expect("held").len(), 14);
+    drop(short);
+    assert_eq!(push(21..=21), 0);
+    drop(long);
+    assert_eq!(feed.floor(), 20, "what nobody holds goes at once");
+    assert_eq!(push(22..=22), 1);
+}
+
+#[test]
+fn each_thread_has_a_reader() {
+    let publication = Arc::new(Publication::new(Arc::new(Root::<Noise<1>>::new(Arc::new(())))));
+    let readers = Arc::new(publication.readers());
+    let here = readers.root();
+    // Another thread reads while this one does, and sees what was published since.
+    let mut next = Root::<Noise<1>>::new(Arc::new(()));
+    next.set_generation(1);
+    publication.publish(Arc::new(next));
+    let there = {
+        let readers = Arc::clone(&readers);
+        std::thread::spawn(move || readers.root().generation()).join()
+    };
+    assert_eq!((here.generation(), there.expect("no panic")), (0, 1));
+    drop(here);
+    assert_eq!(readers.root().generation(), 1);
+}
+
 /// Replaces a value of so many bytes again and again; gives the names of the threads that freed it.
 fn freeing_threads<const BYTES: usize>() -> Vec<String> {
     let freed = Arc::new(Mutex::new(Vec::new()));

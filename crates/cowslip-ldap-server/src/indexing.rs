@@ -38,6 +38,9 @@ impl fmt::Debug for Task {
     }
 }
 
+/// How much history is kept in memory while an index is built, in bytes: enough for it to catch up.
+const HISTORY_BYTES_MAX: usize = 64 << 20;
+
 /// An index that is so many records behind is caught up with outside the committer.
 const INSTALL_BEHIND_MAX: usize = 1_000;
 
@@ -84,6 +87,10 @@ fn take_back(
 /// Builds the indexes that are wanted and not there, one after the other.
 fn build_missing(pipeline: &Pipeline<Directory, DirectoryHost>) {
     loop {
+        if missing(&pipeline.publication().current()).is_none() {
+            return;
+        }
+        let history = pipeline.feed().hold(HISTORY_BYTES_MAX);
         let root = pipeline.publication().current();
         let Some(slot) = missing(&root) else { return };
         let name = root.meta().schema.attribute_type(slot.kind).name().to_owned();
@@ -91,6 +98,7 @@ fn build_missing(pipeline: &Pipeline<Directory, DirectoryHost>) {
         if !build(pipeline, &root, slot) {
             return;
         }
+        drop(history);
         let is_there = pipeline.publication().current().meta().index(slot.kind, slot.form).is_some();
         tracing::info!(attribute = name, form = slot.form.name(), is_there, "built an index");
     }

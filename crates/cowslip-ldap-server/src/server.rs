@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use cowslip_engine::Readers;
 use cowslip_ldap::dn::Dn;
 use cowslip_ldap::message::Limits as MessageLimits;
 use cowslip_net::address::{Endpoint, Remote};
@@ -14,6 +15,7 @@ use cowslip_net::stream::Stream;
 use tokio::sync::watch;
 
 use crate::connection;
+use crate::model::Directory;
 use crate::search::{Limits as SearchLimits, RootDse};
 use crate::service::Service;
 
@@ -67,6 +69,7 @@ impl ServerOptions {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) service: Service,
+    pub(crate) readers: Readers<Directory>,
     pub(crate) options: ServerOptions,
     pub(crate) root_dn: Dn,
     pub(crate) root_dse: RootDse,
@@ -114,6 +117,7 @@ impl Server {
     pub fn start(service: Service, options: ServerOptions) -> Result<Self, ServerError> {
         let root_dn = Dn::parse(options.root_dn.as_bytes())?;
         let shared = Shared {
+            readers: service.pipeline().publication().readers(),
             service,
             options,
             root_dn,

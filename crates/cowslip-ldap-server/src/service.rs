@@ -42,9 +42,6 @@ pub const REFERENCES_DEFAULT: [&str; 7] =
 /// The attributes that make their holder a group unless told otherwise.
 pub const GROUPS_DEFAULT: [&str; 2] = ["member", "uniqueMember"];
 
-/// How much history of the directory is kept in memory, in bytes: enough for an index that is built to catch up.
-const HISTORY_BYTES: usize = 64 << 20;
-
 /// What a directory is.
 #[derive(Clone, Debug)]
 pub struct ServiceOptions {
@@ -170,7 +167,8 @@ impl Service {
         let (tasks, to_do) = channel();
         let host = DirectoryHost::new(last_number, last_csn_us, options.host, Some(tasks));
         let planned_again = host.planned_again();
-        let feed = Feed::new(HISTORY_BYTES, root.generation(), position);
+        // Nobody follows but an index that is built, which holds what it needs.
+        let feed = Feed::new(0, root.generation(), position);
         let pipeline_options = PipelineOptions { name: "directory".to_owned(), ..PipelineOptions::default() };
         let pipeline = Pipeline::start(root, feed, journal, host, pipeline_options)?;
         // The host holds the other end of the channel, so the thread ends when the pipeline is shut down.

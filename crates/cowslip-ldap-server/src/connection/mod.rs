@@ -12,7 +12,7 @@ mod driver;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use cowslip_engine::{Reader, Root};
+use cowslip_engine::Root;
 use cowslip_ldap::message::{
     ExtendedRequest, Operation, OperationKind, Request, decode_request, write_bind_response,
     write_extended_response, write_notice_of_disconnection, write_result,
@@ -66,7 +66,6 @@ struct Ended;
 /// A client's connection.
 struct Connection {
     shared: Arc<Shared>,
-    reader: Reader<Directory>,
     session: Session,
     identity: Identity,
     out: Vec<u8>,
@@ -81,11 +80,9 @@ struct Connection {
 impl Connection {
     fn new(shared: Arc<Shared>) -> Self {
         let (events, arrivals) = mpsc::unbounded_channel();
-        let reader = shared.service.reader();
         let session = Session::new(false).with_open_max(shared.options.requests_open_max);
         Self {
             shared,
-            reader,
             session,
             identity: Identity::anonymous(),
             out: Vec::new(),
@@ -170,7 +167,7 @@ impl Connection {
             Operation::Search(_) => self.start_search(ticket, request),
             Operation::Compare(compared) => {
                 let result = self.may_read().and_then(|()| {
-                    let root = self.reader.root();
+                    let root = self.shared.readers.root();
                     compare(&**root, compared, self.identity.is_root())
                 });
                 let code = match result {
@@ -203,7 +200,7 @@ impl Connection {
             return self.finish(ticket, OperationKind::Search, Some(&refusal));
         }
         // Most searches are done in one step. They borrow the root that this connection has, and count no owners.
-        let root = self.reader.root();
+        let root = self.shared.readers.root();
         let begun = Search::new(&root, asked, limits, is_root, &self.shared.root_dse);
         let progress = begun.map(|mut search| {
             let progress = search.step(&root, ticket.id(), STEP_ENTRIES, STEP_BYTES, &mut self.out);
@@ -249,7 +246,7 @@ impl Connection {
             return self.finish(ticket, kind, Some(&refusal));
         }
         let planned = {
-            let root = self.reader.root();
+            let root = self.shared.readers.root();
             let meta = root.meta();
             request::plan(message, meta).map(|plan| (plan, meta.version))
         };
@@ -336,7 +333,7 @@ impl Connection {
                 ResultCode::UnavailableCriticalExtension,
                 format!("the control {} is not known", control.oid),
             )),
-            None => bind::bind(&self.reader.root(), asked, &self.shared),
+            None => bind::bind(&self.shared.readers.root(), asked, &self.shared),
         };
         if !self.session.bind_answered(ticket, BindAnswer::Ended) {
             return;
