@@ -9,8 +9,8 @@ use std::path::Path;
 
 use crate::process::Failure;
 
-/// Folders that are never part of the sources.
-const SKIPPED_DIRS: [&str; 4] = [".git", "target", "cowslip-data", "__pycache__"];
+/// What is never part of the sources. In a further worktree `.git` is a file.
+const SKIPPED: [&str; 4] = [".git", "target", "cowslip-data", "__pycache__"];
 
 /// Every file by its path; `None` for those that are not text.
 pub(super) struct Files(BTreeMap<String, Option<String>>);
@@ -64,10 +64,11 @@ fn read_dir(root: &Path, dir: &str, files: &mut BTreeMap<String, Option<String>>
         let name = entry.file_name().to_string_lossy().into_owned();
         let inner = if dir.is_empty() { name.clone() } else { format!("{dir}/{name}") };
         let kind = entry.file_type().map_err(failed)?;
+        if SKIPPED.contains(&name.as_str()) {
+            continue;
+        }
         if kind.is_dir() {
-            if !SKIPPED_DIRS.contains(&name.as_str()) {
-                read_dir(root, &inner, files)?;
-            }
+            read_dir(root, &inner, files)?;
         } else if kind.is_file() {
             let bytes = fs::read(entry.path());
             let bytes = bytes.map_err(|source| Failure::File { path: entry.path(), source })?;
