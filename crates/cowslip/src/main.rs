@@ -20,6 +20,11 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
+/// What one thread allocates, another one mostly frees here (a worker plans, the committer changes, the writer frees),
+/// which is what this allocator is good at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Copy-on-write state for infrastructure: an OVSDB server, an LDAP server, and their tools.
 #[derive(Parser)]
 #[command(name = "cowslip", version, about, max_term_width = 100)]
