@@ -40,18 +40,17 @@ impl<K: Ord + Clone, I: RecordId> Index<K, I> {
     }
 
     /// An index of these entries, which come in order and without repeats.
-    pub(crate) fn of_sorted(kind: IndexKind, entries: Vec<Entry<K, I>>) -> Self {
-        match Self::new(kind) {
-            Self::Absent => Self::Absent,
-            Self::Pairs(mut pairs) => {
-                fill(entries, |entry| drop(pairs.insert(entry)));
-                Self::Pairs(pairs)
-            }
-            Self::Postings(mut postings) => {
-                fill(grouped(entries), |(key, posting)| drop(postings.insert(key, posting)));
-                Self::Postings(postings)
-            }
-        }
+    pub(crate) fn of_entries(entries: Vec<Entry<K, I>>) -> Self {
+        let mut pairs = OrdSet::new();
+        fill(entries, |entry| drop(pairs.insert(entry)));
+        Self::Pairs(pairs)
+    }
+
+    /// An index of these postings, none of them empty, which come in the order of their keys and without repeats.
+    pub(crate) fn of_postings(sorted: Vec<(K, Posting)>) -> Self {
+        let mut postings = OrdMap::new();
+        fill(sorted, |(key, posting)| drop(postings.insert(key, posting)));
+        Self::Postings(postings)
     }
 
     /// The records that hold a key, in the order of their ids.
@@ -166,14 +165,14 @@ fn change_posting<K: Ord + Clone, I: RecordId>(
 }
 
 /// The postings of sorted entries.
-fn grouped<K: Ord, I: RecordId>(entries: Vec<Entry<K, I>>) -> Vec<(K, Posting)> {
+pub(crate) fn grouped<K: Ord, I: RecordId>(entries: Vec<Entry<K, I>>) -> Vec<(K, Posting)> {
     let mut groups = Vec::new();
     let mut numbers = Vec::new();
     let mut entries = entries.into_iter().peekable();
     while let Some(Entry { key, id }) = entries.next() {
         numbers.extend(id.number().map(|number| number.0));
         if entries.peek().is_none_or(|next| next.key != key) {
-            groups.push((key, Posting::of_sorted(numbers.clone())));
+            groups.push((key, Posting::of_sorted(&numbers)));
             numbers.clear();
         }
     }

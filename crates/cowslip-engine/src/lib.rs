@@ -98,5 +98,6 @@ mod reclaim;
 mod records;
 mod root;
 pub mod sim;
+mod sorting;
 pub mod storage;
 mod table;

@@ -1,7 +1,7 @@
 //! Indexes and references of many records at once: for a start from a snapshot, an import, another layout.
 //!
-//! Keys are collected for one index at a time, sorted, and made into a map whose nodes are full; the indexes are shared
-//! out among the cores. So what it takes besides the result is one index's keys for each core. Invariant: the result is
+//! Keys are collected for one index at a time, sorted (`sorting`), and made into a map whose nodes are full; the indexes
+//! are shared out among the cores. So what it takes besides the result is one index's keys for each core. Invariant: the result is
 //! the one that putting the records one by one would give.
 
 use std::num::NonZero;
@@ -14,9 +14,9 @@ use crate::draft::Conflict;
 use crate::id::RecordId;
 use crate::index::{Index, fill};
 use crate::model::{IndexIx, IndexKind, KeyChanges, Model, ReferenceChanges, Referrer, Step, TableIx};
-use crate::overlay::Entry;
 use crate::records::Records;
 use crate::root::table_ixs;
+use crate::sorting::{Collected, Collector};
 use crate::table::{RecordMap, Table};
 
 /// An index of all records of a table, and the first key of a primary index that several hold.
@@ -39,13 +39,19 @@ pub(crate) fn load_index<M: Model>(
         return loaded;
     }
     let (mut keys, delta) = (KeyChanges::new(), M::Delta::default());
-    let mut entries = Vec::new();
+    let mut collector = Collector::<M>::new(kind);
     for (id, value) in records.from(M::Id::MIN..) {
         M::keys(meta, table, index, &Step { old: None, new: Some(value), delta: &delta }, &mut keys);
-        entries.extend(keys.added.drain(..).map(|key| Entry { key, id }));
+        keys.added.drain(..).for_each(|key| collector.add(key, id));
         keys.removed.clear();
     }
-    entries.sort_unstable();
+    let entries = match collector.finish() {
+        Collected::Postings(postings) => {
+            loaded.content = Index::of_postings(postings);
+            return loaded;
+        }
+        Collected::Entries(entries) => entries,
+    };
     if kind == IndexKind::Primary {
         let holders = entries.chunk_by(|left, right| left.key == right.key);
         loaded.surplus = entries.len() - holders.clone().count();
@@ -56,7 +62,7 @@ pub(crate) fn load_index<M: Model>(
             ids: holders.iter().map(|holder| holder.id).collect(),
         });
     }
-    loaded.content = Index::of_sorted(kind, entries);
+    loaded.content = Index::of_entries(entries);
     loaded
 }
 

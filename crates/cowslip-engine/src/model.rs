@@ -128,6 +128,15 @@ pub trait Model: Sized + Send + Sync + 'static {
         Self::Delta::default()
     }
 
+    /// The bytes of a key, if their order is that of the keys and different keys have different bytes.
+    ///
+    /// Many keys at once are grouped and sorted by them, which is quicker than comparing whole keys. A model that gives
+    /// the bytes of one key gives those of all. The default has none.
+    fn key_bytes(key: &Self::Key) -> Option<&[u8]> {
+        let _ = key;
+        None
+    }
+
     /// An estimate, in bytes, of the memory that keeping one replaced version of a record costs.
     ///
     /// It bounds the history, so it must be quick; what a large value shares with its next version need not count.

@@ -104,6 +104,10 @@ impl Model for Directory {
         EntryDelta::between(old, new)
     }
 
+    fn key_bytes(key: &Key) -> Option<&[u8]> {
+        Some(key.bytes())
+    }
+
     fn weight(value: &StoredEntry) -> usize {
         value.weight()
     }

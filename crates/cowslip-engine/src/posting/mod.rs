@@ -229,25 +229,22 @@ impl Posting {
     }
 
     /// A posting of sorted numbers without repeats.
-    pub(crate) fn of_sorted(sorted: Vec<u32>) -> Self {
+    pub(crate) fn of_sorted(sorted: &[u32]) -> Self {
         let mut numbers = [0; INLINE_MAX];
         Self(match sorted.len() {
             held @ 0..=INLINE_MAX => {
-                numbers[..held].copy_from_slice(&sorted);
+                numbers[..held].copy_from_slice(sorted);
                 Form::Inline { len: u8::try_from(held).unwrap_or(0), numbers }
             }
             // A list is rarely changed again at once, so it keeps no room to grow.
-            ..=LIST_MAX => Form::List(Arc::new({
-                let mut sorted = sorted;
-                sorted.shrink_to_fit();
-                sorted
-            })),
-            _ => Form::Chunks(Arc::new(Chunks::of(&sorted))),
+            ..=LIST_MAX => Form::List(Arc::new(sorted.to_vec())),
+            _ => Form::Chunks(Arc::new(Chunks::of(sorted))),
         })
     }
 
     fn filtered(numbers: &[u32], keep: impl Fn(RecordNumber) -> bool) -> Self {
-        Self::of_sorted(numbers.iter().copied().filter(|number| keep(RecordNumber(*number))).collect())
+        let kept: Vec<u32> = numbers.iter().copied().filter(|number| keep(RecordNumber(*number))).collect();
+        Self::of_sorted(&kept)
     }
 
     /// Combines the chunks of this posting with those of the other at the same place.
@@ -289,7 +286,8 @@ impl Posting {
             Form::Chunks(chunks) => chunks.len <= CHUNKS_MIN,
         };
         if has_shrunk {
-            *self = Self::of_sorted(self.iter().map(|number| number.0).collect());
+            let left: Vec<u32> = self.iter().map(|number| number.0).collect();
+            *self = Self::of_sorted(&left);
         }
     }
 }
@@ -388,7 +386,7 @@ impl FromIterator<RecordNumber> for Posting {
         let mut numbers: Vec<_> = numbers.into_iter().map(|number| number.0).collect();
         numbers.sort_unstable();
         numbers.dedup();
-        Self::of_sorted(numbers)
+        Self::of_sorted(&numbers)
     }
 }
 
